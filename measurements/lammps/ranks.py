@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Time of a step in LAMMPS with the plugin on 1, 2, ... ranks, one thread each, beside `mlff md` with one thread: the embedded student, NVE of water.
+"""Time of a step in LAMMPS with the plugin on 1, 2, ... ranks, one thread each, beside `mlff md` with one thread: the embedded student or another model, NVE of water.
 
-    measurements/lammps/ranks.py MLFF ENVIRONMENT PLUGIN_FOLDER [--device cpu|cuda] [--rows auto|shared|window|host] [--skin 0.5] [--replicas 2,3] [--ranks 1,2] [--steps 20] [--rounds 5] [--json OUT]
+    measurements/lammps/ranks.py MLFF ENVIRONMENT PLUGIN_FOLDER [--model M] [--device cpu|cuda] [--rows auto|shared|window|host] [--skin 0.5] [--replicas 2,3] [--ranks 1,2] [--steps 20] [--rounds 5] [--json OUT]
 
 ENVIRONMENT is a Python environment with the packages lammps and mpich, PLUGIN_FOLDER has mlffplugin.so. All take turns; medians and spreads of the rounds, and
 ratios of the medians. A replica of 2 is 2 x 2 x 2 boxes of 192 atoms."""
@@ -27,7 +27,7 @@ atom_style atomic
 read_data {data}
 replicate {replica} {replica} {replica}
 pair_style mlff device {device} precision mixed threads 1 rows {rows}
-pair_coeff * * builtin H O
+pair_coeff * * {model} H O
 neighbor {skin} bin
 neigh_modify every 1 delay 0 check yes
 velocity all create 300 4711
@@ -59,14 +59,14 @@ def write_xyz(path, replica):
 
 def lammps_step(options, folder, replica, ranks):
     with open(os.path.join(folder, "in.water"), "w") as file:
-        file.write(INPUT.format(data=os.path.abspath(EXAMPLE), device=options.device, rows=options.rows, skin=options.skin, replica=replica, steps=options.steps))
+        file.write(INPUT.format(data=os.path.abspath(EXAMPLE), model=options.model, device=options.device, rows=options.rows, skin=options.skin, replica=replica, steps=options.steps))
     run = subprocess.run([os.path.join(options.environment, "bin", "mpiexec"), "-n", str(ranks), os.path.join(options.environment, "bin", "lmp"), "-in", "in.water", "-log", "none"],
                          cwd=folder, capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1", "LD_LIBRARY_PATH": options.plugin_folder, "PATH": os.path.join(options.environment, "bin") + ":" + os.environ["PATH"]})
     return float(re.search(r"Loop time of (\S+)", run.stdout)[1]) / options.steps
 
 
 def md_step(options, folder, name):
-    run = subprocess.run([options.mlff, "md", name, "--ensemble", "nve", "--temperature", "300", "--dt", str(TIME_STEP), "--steps", str(options.steps), "--device", options.device, "--precision", "mixed",
+    run = subprocess.run([options.mlff, "md", name, "--model", options.model, "--ensemble", "nve", "--temperature", "300", "--dt", str(TIME_STEP), "--steps", str(options.steps), "--device", options.device, "--precision", "mixed",
                           "--threads", "1", "--overwrite"], cwd=folder, capture_output=True, text=True, check=True)
     rate = float(re.findall(r"(\S+) ns/day", run.stdout)[-1])
     return TIME_STEP * 1e-6 * 86400 / rate
@@ -77,6 +77,7 @@ def main():
     parser.add_argument("mlff", type=os.path.abspath)
     parser.add_argument("environment", type=os.path.abspath)
     parser.add_argument("plugin_folder", type=os.path.abspath)
+    parser.add_argument("--model", default="builtin", help="a file, by its whole path, or a name")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--rows", default="auto")
     parser.add_argument("--skin", type=float, default=0.5, help="of LAMMPS' neighbour list, angstrom")
@@ -107,7 +108,7 @@ def main():
 
             gpu = native.gpu_state()
         with open(options.json, "w") as file:
-            json.dump({"date": str(datetime.date.today()), "machine": platform.machine(), "cores": os.cpu_count(), "device": options.device, "rows": options.rows, "skin": options.skin, "gpu": gpu, "steps": options.steps, "rounds": options.rounds, "results": results}, file, indent=1)
+            json.dump({"date": str(datetime.date.today()), "machine": platform.machine(), "cores": os.cpu_count(), "model": os.path.basename(options.model), "device": options.device, "rows": options.rows, "skin": options.skin, "gpu": gpu, "steps": options.steps, "rounds": options.rounds, "results": results}, file, indent=1)
             file.write("\n")
 
 

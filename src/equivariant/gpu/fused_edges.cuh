@@ -89,7 +89,7 @@ __device__ AtomRange atoms_of_chunk(const View& view, const EdgesView<float>& ed
 struct Item {
     int lot;
     int64_t atom;
-    int index;    // of the lot's passes or, in the reverse, of the parts of the atom's tiles
+    int index;    // of the lot's passes or, in the reverse, of its groups and of the parts of the atom's tiles
     int channel;  // the first of this lane; may be beyond those of a path: weights are zero there, and nothing is
                   // stored
 };
@@ -98,25 +98,32 @@ struct Item {
 __device__ __forceinline__ uint4* shared_memory() {
     return reinterpret_cast<uint4*>(mlff::gpu::launched_shared_memory());
 }
+// The weights are there after wait_for_weights() and a barrier.
 __device__ __forceinline__ void load_weights(const FusedMessages::View& view, const FusedMessages::Lot& lot) {
     const int size = lot.path_count * kWeightsOfPath;
     for (int i = static_cast<int>(threadIdx.x); i < size; i += static_cast<int>(blockDim.x))
-        shared_memory()[i] = __ldg(view.weights + lot.first_weight + i);
+        mlff::gpu::start_copy(shared_memory() + i, view.weights + lot.first_weight + i, 16);
+    mlff::gpu::end_copies();
 }
+__device__ __forceinline__ void wait_for_weights() { mlff::gpu::wait_for_copies<0>(); }
 
 // Which items the blocks of a kernel take. All blocks of one lot follow those of the lot before.
 template <bool kIsReverse>
 class LotItems {
 public:
     __device__ LotItems(const FusedMessages::View& view, int32_t atom_count)
-        : view_(view), atom_count_(atom_count), warps_(static_cast<int>(blockDim.x / 32)) {}
+        : view_(view),
+          atom_count_(atom_count),
+          warps_(view.warps_with_item > 0 ? view.warps_with_item : static_cast<int>(blockDim.x / 32)) {}
 
     // For all atoms of the system. A chunk has no more.
     __device__ int items_of(int lot) const { return atom_count_ * items_per_atom(lot); }
-    __device__ int items_per_atom(int lot) const { return kIsReverse ? view_.tile_parts : view_.lots[lot].pass_count; }
+    __device__ int items_per_atom(int lot) const {
+        return kIsReverse ? view_.lots[lot].group_count * view_.tile_parts : view_.lots[lot].pass_count;
+    }
     // Blocks that begin with `lot`: as many as it needs or, if blocks take items, by its share of the work.
     __device__ int first_block(int lot) const {
-        if (!view_.has_warp_for_each) {
+        if (view_.warps_with_item == 0) {
             const int64_t before = lot < view_.lot_count ? view_.lots[lot].cost_before : view_.cost;
             return static_cast<int>((before * gridDim.x + view_.cost / 2) / view_.cost);
         }
@@ -128,9 +135,11 @@ public:
         const int block = static_cast<int>(blockIdx.x);
         return first_block(lot) <= block && (block < first_block(lot + 1) || lot + 1 == view_.lot_count);
     }
-    // The item that this warp begins with, if its block begins with `lot`.
+    // The item that this warp begins with, if its block begins with `lot`. May be beyond the last.
     __device__ int first_item(int lot) const {
-        return (static_cast<int>(blockIdx.x) - first_block(lot)) * warps_ + static_cast<int>(threadIdx.x / 32);
+        const int warp = static_cast<int>(threadIdx.x / 32);
+        if (warp >= warps_) return items_of(lot);
+        return (static_cast<int>(blockIdx.x) - first_block(lot)) * warps_ + warp;
     }
     // How many items of the lot are those that warps begin with.
     __device__ int begun_count(int lot) const { return (first_block(lot + 1) - first_block(lot)) * warps_; }
@@ -150,8 +159,9 @@ __device__ int lot_with_most_left(const FusedMessages::View& view, const LotItem
     int found = -1;
     for (int lot = static_cast<int>(threadIdx.x % 32); lot < view.lot_count; lot += 32) {
         const int count = atom_count * items.items_per_atom(lot);
+        if (count == 0) continue;
         const int taken = *static_cast<volatile int32_t*>(items.taken(lot));
-        const int64_t left = int64_t{view.lots[lot].cost} * (count - items.begun_count(lot) - taken);
+        const int64_t left = (int64_t{view.lots[lot].cost} << 20) * (count - items.begun_count(lot) - taken) / count;
         if (left > most) {
             most = left;
             found = lot;
@@ -190,6 +200,7 @@ __device__ __forceinline__ Work start_work(const FusedMessages::View& view, cons
     load_weights(view, view.lots[work.lot]);
     mlff::gpu::await_predecessor();
     if (threadIdx.x == 0) atoms = atoms_of_chunk(view, edges);
+    wait_for_weights();
     __syncthreads();
     work.first_atom = static_cast<int32_t>(atoms.begin);
     work.atom_count = static_cast<uint32_t>(atoms.end - atoms.begin);
@@ -210,13 +221,13 @@ __device__ __forceinline__ void for_each_item(const FusedMessages::View& view, c
                   channel = view.lots[work.lot].first_channel + lane / 4 * 4;
         while (work.number < count) {
             int next = count;
-            if (!view.has_warp_for_each && lane == 0) next = take();
+            if (view.warps_with_item == 0 && lane == 0) next = take();
             const auto number = static_cast<uint32_t>(work.number);
             visit(Item{work.lot, work.first_atom + static_cast<int64_t>(number % work.atom_count),
                        static_cast<int>(number / work.atom_count), channel});
             work.number = uniform(next);
         }
-        if (view.has_warp_for_each) return;
+        if (view.warps_with_item > 0) return;
         __syncthreads();  // the weights are not needed any more
         if (threadIdx.x < 32) {
             const int found = lot_with_most_left(view, items, static_cast<int>(work.atom_count));
@@ -228,6 +239,7 @@ __device__ __forceinline__ void for_each_item(const FusedMessages::View& view, c
         load_weights(view, view.lots[work.lot]);
         if (lane == 0) work.number = take();
         work.number = uniform(work.number);
+        wait_for_weights();
         __syncthreads();
     }
 }

@@ -27,11 +27,12 @@ __device__ __forceinline__ void sum_pass(const FusedMessages::View& view, const 
                                          const RowsView<const float>& senders, const Item& item, float* sums) {
     const FusedMessages::Lot& lot = view.lots[item.lot];
     const FusedMessages::Pass& pass = view.passes[lot.first_pass + item.index];
+    const FusedMessages::Group& group = view.groups[uniform(pass.group)];
     const int lane = static_cast<int>(threadIdx.x % 32), q = lane % 4;
     const int64_t first = edges.first[item.atom];
     const OwnEdges own(view, edges, item.atom);
-    const int first_path = uniform(lot.first_path), stride = uniform(lot.stride), in_offset = uniform(lot.in_offset),
-              first_channel = uniform(lot.first_channel);
+    const int first_path = uniform(lot.first_path), stride = uniform(group.stride),
+              in_offset = uniform(group.in_offset), first_channel = uniform(lot.first_channel);
     const bool is_channel = item.channel < stride;
     const int channel = is_channel ? item.channel : 0;
     float sum[Slot::kTotal][4];
@@ -117,12 +118,13 @@ __device__ __forceinline__ void sum_pass(const FusedMessages::View& view, const 
 
 // For features of up to `Most` components. Launch: FusedMessages::launch_for.
 template <int Most>
-__global__ void __launch_bounds__(32 * most_warps(Most), 1)
+__global__ void __launch_bounds__(32 * kWarpsOfItems, 1)
     sum_kernel(FusedMessages::View view, EdgesView<float> edges, RowsView<const float> senders, float* sums) {
     const Work work = start_work<false>(view, edges);
     for_each_item<false>(view, edges, work, [&](const Item& item) MLFF_INLINED {
         const FusedMessages::Lot& lot = view.lots[item.lot];
-        const int kind = uniform(view.passes[lot.first_pass + item.index].kind);
+        const FusedMessages::Pass& pass = view.passes[lot.first_pass + item.index];
+        const int kind = uniform(pass.kind);
         const auto sum = [&]<int Components>(Constant<Components>) MLFF_INLINED {
             if constexpr (Components <= Most) {
                 constexpr int kTiles = Components <= 3 ? 2 : 1;
@@ -132,7 +134,7 @@ __global__ void __launch_bounds__(32 * most_warps(Most), 1)
                     sum_pass<Components, kTiles, HighSlots>(view, edges, senders, item, sums);
             }
         };
-        switch (uniform(lot.in_components)) {
+        switch (uniform(view.groups[pass.group].in_components)) {
             case 1: sum_pass<1, 2, ScalarSlots>(view, edges, senders, item, sums); break;
             case 3: sum(Constant<3>()); break;
             case 5: sum(Constant<5>()); break;

@@ -14,7 +14,7 @@ __global__ void __launch_bounds__(kBlockThreads)
                   EdgeGradientsView<float> gradients, bool accumulate) {
     mlff::gpu::await_predecessor();
     const int64_t i = int64_t{blockIdx.x} * kBlockThreads + threadIdx.x;
-    const int slots = view.lot_count, columns = edges.harmonic_count + 1;
+    const int slots = view.slot_count, columns = edges.harmonic_count + 1;
     const int64_t edge = view.begin + i / columns;
     const int column = static_cast<int>(i % columns);
     if (edge >= min(view.end, edges.first[edges.atom_count])) return;

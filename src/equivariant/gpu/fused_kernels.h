@@ -9,9 +9,9 @@ namespace mlff::equivariant::gpu {
 
 inline constexpr int kFewComponents = 3, kMostComponents = 7;
 
-// Warps per block: each thread then has 168 or 255 registers. With more warps less time would be spent waiting for
-// memory, but features would have to be loaded again for every path, which costs more.
-constexpr int most_warps(int components) { return components <= kFewComponents ? 12 : 8; }
+// Of a block of the kernels that work on items: each thread has 168 registers. With more warps less time would be spent
+// waiting for memory, but features would have to be loaded again for every path, which costs more.
+constexpr int kWarpsOfItems = 12;
 
 enum PassKind { kScalarPass, kLowPass, kHighPass };  // see fused_forward.cu
 using SumKernel = void (*)(FusedMessages::View, EdgesView<float>, RowsView<const float> senders, float* sums);

@@ -20,7 +20,7 @@ using mlff::gpu::launch;
 using mlff::gpu::LaunchShape;
 
 // Distributes the paths of one block of features over passes. Each pass is of the kind that takes the most rows.
-void plan_passes(int in_components, std::vector<std::pair<int, int>> paths_and_rows,
+void plan_passes(int group, int in_components, std::vector<std::pair<int, int>> paths_and_rows,
                  std::vector<FusedMessages::Pass>& passes) {
     const std::vector<std::vector<int>> kinds = {{1, 3, 5, 7}, {1, 3, 3, 5}, {5, 7}};
     while (!paths_and_rows.empty()) {
@@ -29,6 +29,7 @@ void plan_passes(int in_components, std::vector<std::pair<int, int>> paths_and_r
         for (int kind = 0; kind < static_cast<int>(kinds.size()); ++kind) {
             if ((kind == kScalarPass) != (in_components == 1)) continue;
             FusedMessages::Pass pass;
+            pass.group = group;
             pass.kind = kind;
             int rows = 0;
             auto left = paths_and_rows;
@@ -95,9 +96,10 @@ bool is_power_known(const Convolution& convolution) {
                                [&](const auto& path) { return path.distance_power == (has_power ? path.degree : 0); });
 }
 
+constexpr size_t kFixedShared = 1024;  // bytes per block: used by the system and by the kernels' other variables
 size_t weight_bytes_of(size_t path_count) { return path_count * kWeightsOfPath * sizeof(uint4); }
 
-// What a lot's atom costs beside other lots': each path has a product of radial functions, and each share two
+// What a group's atom costs beside other groups': each path has a product of radial functions, and each share two
 // multiplications forward and four in the reverse.
 int cost_of_path(int in_components, int out_components) { return 10 + in_components * out_components; }
 
@@ -117,8 +119,7 @@ bool FusedMessages::can_run(const EdgeMessages& messages, size_t most_shared) {
             return false;
         most_paths = std::max(most_paths, ++paths_of_block[path.in_block]);
     }
-    constexpr size_t kFixed = 1024;  // per block: used by the system and by the kernel's other variables
-    return weight_bytes_of(most_paths) + kFixed <= most_shared;
+    return weight_bytes_of(most_paths) + kFixedShared <= most_shared;
 }
 
 FusedMessages::FusedMessages(const ConvolutionPlan<float>& plan, int harmonic_count, bool is_fast, cudaStream_t stream)
@@ -126,20 +127,23 @@ FusedMessages::FusedMessages(const ConvolutionPlan<float>& plan, int harmonic_co
       harmonic_count_(harmonic_count),
       is_fast_(is_fast),
       tables_(plan.tables, plan.receiver_stride, plan.sender_stride) {
-    int device = 0;
+    int device = 0, most_shared = 0;
     check(cudaGetDevice(&device), "asking for the device");
     check(cudaDeviceGetAttribute(&multiprocessor_count_, cudaDevAttrMultiProcessorCount, device),
+          "asking for the device");
+    check(cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
           "asking for the device");
     const EdgeMessages& messages = plan.messages;
     std::vector<Pass> passes;
     for (size_t block = 0; block < plan.sender_layout.blocks.size(); ++block) {
         const RowBlock& rows = plan.sender_layout.blocks[block];
-        Lot lot;
-        lot.in_offset = rows.offset;
-        lot.in_components = rows.components;
-        lot.stride = rows.stride;
-        lot.first_path = static_cast<int32_t>(host_paths_.size());
-        lot.first_pass = static_cast<int32_t>(passes.size());
+        Group group;
+        group.in_offset = rows.offset;
+        group.in_components = rows.components;
+        group.stride = rows.stride;
+        group.first_path = static_cast<int32_t>(host_paths_.size());
+        group.first_pass = static_cast<int32_t>(passes.size());
+        group.cost = 1;
         std::vector<std::pair<int, int>> paths_and_rows;
         for (size_t p = 0; p < plan.paths.size(); ++p) {
             const PathPlan<float>& path = plan.paths[p];
@@ -147,21 +151,17 @@ FusedMessages::FusedMessages(const ConvolutionPlan<float>& plan, int harmonic_co
             paths_and_rows.emplace_back(static_cast<int>(host_paths_.size()), path.out_components);
             path_order_.push_back(static_cast<int>(p));
             host_paths_.push_back({path.out_offset, path.out_components, messages.convolution.paths[p].degree});
-            lot.cost += cost_of_path(rows.components, path.out_components);
+            group.cost += cost_of_path(rows.components, path.out_components);
         }
-        lot.cost += 1;
-        lot.path_count = static_cast<int32_t>(paths_and_rows.size());
-        plan_passes(rows.components, std::move(paths_and_rows), passes);
-        lot.pass_count = static_cast<int32_t>(passes.size()) - lot.first_pass;
-        for (; lot.first_channel < lot.stride; lot.first_channel += kChannelsPerSlice) host_lots_.push_back(lot);
+        group.path_count = static_cast<int32_t>(paths_and_rows.size());
+        plan_passes(static_cast<int>(block), rows.components, std::move(paths_and_rows), passes);
+        group.pass_count = static_cast<int32_t>(passes.size()) - group.first_pass;
+        host_groups_.push_back(group);
     }
-    int32_t weight_count = 0;
-    for (Lot& lot : host_lots_) {
-        lot.first_weight = std::exchange(weight_count, weight_count + lot.path_count * kWeightsOfPath);
-        lot.cost_before = std::exchange(cost_, cost_ + lot.cost);
-    }
+    plan_lots(static_cast<size_t>(most_shared));
     upload(paths_, host_paths_, stream);
     upload(passes_, passes, stream);
+    upload(groups_, host_groups_, stream);
     upload(lots_, host_lots_, stream);
     taken_.resize_discard(2 * static_cast<int64_t>(host_lots_.size()), "the model");
 
@@ -190,7 +190,9 @@ FusedMessages::FusedMessages(const ConvolutionPlan<float>& plan, int harmonic_co
     if (largest > 0) weight_scale_ = std::exp2(std::floor(std::log2(kLargest / largest)));
     std::vector<uint4> weights;
     constexpr int kPlanes = RadialProduct::kWeightPlanes;
-    weights.resize(static_cast<size_t>(weight_count));
+    weights.reserve(
+        static_cast<size_t>(host_lots_.back().first_weight + host_lots_.back().path_count * kWeightsOfPath));
+    weights.resize(weights.capacity());
     uint4* to = weights.data();
     for (const Lot& lot : host_lots_)
         for (int path = lot.first_path; path < lot.first_path + lot.path_count; ++path)
@@ -205,6 +207,46 @@ FusedMessages::FusedMessages(const ConvolutionPlan<float>& plan, int harmonic_co
                     RadialProduct::store_weights(numbers, to + lane);
                 }
     upload(weights_, weights, stream);
+}
+
+// A lot takes as many adjacent groups as have its channels, fit in a block's memory, and leave enough of a
+// multiprocessor's memory to its cache.
+void FusedMessages::plan_lots(size_t most_shared) {
+    constexpr size_t kEnoughPaths = 18;
+    const auto most_paths = static_cast<int>(std::min(kEnoughPaths, (most_shared - kFixedShared) / weight_bytes_of(1)));
+    int most_channels = 0;
+    for (const Group& group : host_groups_) most_channels = std::max(most_channels, group.stride);
+    int32_t weight_count = 0;
+    for (int channel = 0; channel < most_channels; channel += kChannelsPerSlice) {
+        bool is_open = false;
+        for (size_t g = 0; g < host_groups_.size(); ++g) {
+            const Group& group = host_groups_[g];
+            if (group.stride <= channel) {
+                is_open = false;
+                continue;
+            }
+            if (!is_open || host_lots_.back().path_count + group.path_count > most_paths) {
+                Lot lot;
+                lot.first_channel = channel;
+                lot.first_group = static_cast<int32_t>(g);
+                lot.first_path = group.first_path;
+                lot.first_pass = group.first_pass;
+                lot.first_slot = slot_count_;
+                lot.first_weight = weight_count;
+                lot.cost_before = cost_;
+                host_lots_.push_back(lot);
+                is_open = true;
+            }
+            Lot& lot = host_lots_.back();
+            lot.group_count += 1;
+            lot.path_count += group.path_count;
+            lot.pass_count += group.pass_count;
+            lot.cost += group.cost;
+            cost_ += group.cost;
+            weight_count += group.path_count * kWeightsOfPath;
+            ++slot_count_;
+        }
+    }
 }
 
 void FusedMessages::prepare(cudaStream_t stream) {
@@ -228,26 +270,24 @@ size_t FusedMessages::shared_weight_bytes() const {
     return weight_bytes_of(static_cast<size_t>(most));
 }
 
-int FusedMessages::warps_per_block() const { return most_warps(plan_.most_components); }
-
-// If there are few items, each has a warp of its own, in small blocks on as many multiprocessors as possible. Otherwise
-// there are no more blocks than run at the same time.
+// If there are few items, each has a warp of its own, on as many multiprocessors as possible; the other warps help to
+// load weights. Otherwise there are no more blocks than run at the same time.
 FusedMessages::Launch FusedMessages::launch_for(const std::vector<int64_t>& items_of_lot) const {
     constexpr int kFewWarps = 4;
-    for (const int warps : {kFewWarps, warps_per_block()}) {
+    const int threads = 32 * kWarpsOfItems;
+    for (const int warps : {kFewWarps, kWarpsOfItems}) {
         int64_t blocks = 0;
         for (const int64_t items : items_of_lot) blocks += (items + warps - 1) / warps;
-        if (blocks <= multiprocessor_count_)
-            return {{dim3(static_cast<unsigned>(std::max<int64_t>(blocks, 1))), 32 * warps, shared_weight_bytes()},
-                    true};
+        if (blocks > multiprocessor_count_) continue;
+        return {{dim3(static_cast<unsigned>(std::max<int64_t>(blocks, 1))), threads, shared_weight_bytes()}, warps};
     }
-    return {{dim3(static_cast<unsigned>(multiprocessor_count_)), 32 * warps_per_block(), shared_weight_bytes()}, false};
+    return {{dim3(static_cast<unsigned>(multiprocessor_count_)), threads, shared_weight_bytes()}, 0};
 }
 
 // Items differ in length. Where a warp would get few of them, each is divided, so that warps end at the same time.
 int FusedMessages::tile_parts_for(int64_t item_count) const {
     constexpr int64_t kItemsPerWarp = 4, kMostParts = 4;
-    const int64_t warps = int64_t{multiprocessor_count_} * warps_per_block();
+    const int64_t warps = int64_t{multiprocessor_count_} * kWarpsOfItems;
     return static_cast<int>(
         std::clamp(kItemsPerWarp * warps / std::max<int64_t>(item_count, 1), int64_t{1}, kMostParts));
 }
@@ -268,9 +308,11 @@ FusedMessages::View FusedMessages::view() const {
     view.sender_size = plan_.sender_layout.size;
     view.paths = paths_.data();
     view.passes = passes_.data();
+    view.groups = groups_.data();
     view.lots = lots_.data();
     view.weights = weights_.data();
     view.lot_count = static_cast<int>(host_lots_.size());
+    view.slot_count = slot_count_;
     view.cost = cost_;
     view.function_scale = static_cast<float>(function_scale_);
     view.harmonic_scale = static_cast<float>(1 / (weight_scale_ * function_scale_));
@@ -345,7 +387,7 @@ void FusedMessages::compute(const EdgesView<float>& edges, RowsView<const float>
     for (const Lot& lot : host_lots_) items.push_back(int64_t{edges.atom_count} * lot.pass_count);
     const Launch how = launch_for(items);
     for_each_chunk(scratch, is_kept, [&](View chunk) {
-        chunk.has_warp_for_each = how.has_warp_for_each;
+        chunk.warps_with_item = how.warps_with_item;
         prepare_edges(chunk, edges, stream);
         launch("summing messages", sum_kernel_for(plan_.most_components), how.shape, stream, chunk, edges, senders,
                sums);
@@ -358,11 +400,13 @@ void FusedMessages::reverse(const EdgesView<float>& of_senders, const EdgesView<
                             const SendersGradient& senders_gradient, const Scratch& scratch, bool is_kept,
                             cudaStream_t stream) const {
     if (of_senders.atom_count == 0) return;
-    const int tile_parts = tile_parts_for(int64_t{edges.atom_count} * static_cast<int64_t>(host_lots_.size()));
-    const Launch how = launch_for(std::vector(host_lots_.size(), int64_t{edges.atom_count} * tile_parts));
+    const int tile_parts = tile_parts_for(int64_t{edges.atom_count} * slot_count_);
+    std::vector<int64_t> items;
+    for (const Lot& lot : host_lots_) items.push_back(int64_t{edges.atom_count} * tile_parts * lot.group_count);
+    const Launch how = launch_for(items);
     for_each_chunk(scratch, true, [&](View chunk) {
         chunk.tile_parts = tile_parts;
-        chunk.has_warp_for_each = how.has_warp_for_each;
+        chunk.warps_with_item = how.warps_with_item;
         if (!senders_gradient.rows) chunk.feature_gradients = nullptr;
         if (!is_kept) prepare_edges(chunk, edges, stream);
         launch("reversing messages", reverse_kernel_for(plan_.most_components), how.shape, stream, chunk, edges,

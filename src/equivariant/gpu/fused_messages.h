@@ -5,12 +5,12 @@
 // warps load them. So scratch memory does not grow with the number of edges. The couplings are constants of the kernels
 // (path_couplings.h); the factor by which those of a path differ is part of its radial weights.
 //
-// Work is divided into lots: 32 channels of one block of features, with all paths that read it. A block of threads has
-// the weights of one lot in shared memory. When its lot is finished it helps with another. An item of a lot is one atom
-// and, forward, paths whose sums fit into registers; in the reverse an item may be a part of the atom's edges. A warp
-// takes an item and goes over its edges, eight at a time. No other warp writes its results, so no result is added to
-// atomically and results repeat bit for bit, whoever takes an item. In the reverse, gradients of the senders' features
-// are written for every edge, and gathered by the senders afterwards.
+// Work is divided into lots: 32 channels of some blocks of features, with all paths that read them. A block of threads
+// has the weights of one lot in shared memory. When its lot is finished it helps with another. An item of a lot is one
+// atom, one block of features and, forward, paths whose sums fit into registers; in the reverse an item may be a part
+// of the atom's edges. A warp takes an item and goes over its edges, eight at a time. No other warp writes its results,
+// so no result is added to atomically and results repeat bit for bit, whoever takes an item. In the reverse, gradients
+// of the senders' features are written for every edge, and gathered by the senders afterwards.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -42,7 +42,7 @@ public:
     // Bytes of scratch memory per edge. Scratch memory must hold kEdgesPerTile edges, and should hold some 100,000.
     int64_t scratch_bytes_per_edge(bool is_reverse) const;
     // How often the reverse writes gradients of an edge's harmonics and distance, before it adds them up.
-    int partial_count() const { return static_cast<int>(host_lots_.size()); }
+    int partial_count() const { return slot_count_; }
 
     struct Scratch {
         unsigned char* first = nullptr;
@@ -73,29 +73,38 @@ public:
         int32_t degree = 0;  // of the harmonics
     };
     static constexpr int kSlots = 4;
-    struct Pass {          // forward: paths whose sums fit into registers
+    struct Pass {  // forward: paths of one group whose sums fit into registers
+        int32_t group = 0;
         int32_t kind = 0;  // PassKind: the components of the slots
         int32_t paths[kSlots] = {-1, -1, -1, -1};
     };
-    struct Lot {
-        int32_t first_channel = 0;
-        int32_t in_offset = 0, in_components = 0, stride = 0;  // of the block of features
+    struct Group {  // the paths of one block of features
+        int32_t in_offset = 0, in_components = 0, stride = 0;
         int32_t first_path = 0, path_count = 0;
         int32_t first_pass = 0, pass_count = 0;
+        int32_t cost = 0;  // of an atom, relative to other groups
+    };
+    struct Lot {  // adjacent groups; their paths and passes are adjacent, too
+        int32_t first_channel = 0;
+        int32_t first_group = 0, group_count = 0;
+        int32_t first_path = 0, path_count = 0;
+        int32_t first_pass = 0, pass_count = 0;
+        int32_t first_slot = 0;    // in an edge's partials
         int32_t first_weight = 0;  // in View::weights
-        int32_t cost = 0;          // of an atom, relative to other lots
-        int64_t cost_before = 0;   // of all lots before this one
+        int32_t cost = 0;
+        int64_t cost_before = 0;  // of all lots before this one
     };
     static constexpr int kPartialStride = kMostHarmonics + 4;  // harmonics, the distance, padding
     struct View : TablesView<float> {
         const Path* paths = nullptr;
         const Pass* passes = nullptr;
+        const Group* groups = nullptr;
         const Lot* lots = nullptr;
         const uint4* weights = nullptr;  // [lot][path][step][plane][lane]
-        int lot_count = 0;
+        int lot_count = 0, slot_count = 0;
         int64_t cost = 0;  // of all lots
-        // Whether every item has a warp of its own. Otherwise warps take items as long as there are any.
-        bool has_warp_for_each = false;
+        // How many warps of a block have an item, one each; 0: warps take items as long as there are any.
+        int warps_with_item = 0;
         int density_column = -1;             // of the tables
         int sums_size = 0, sender_size = 0;  // numbers per atom
         int tile_parts = 1;                  // reverse: into how many items the tiles of an atom are divided
@@ -113,7 +122,7 @@ public:
         uint4* functions = nullptr;          // [tile][step][plane][lane]
         uint4* function_slopes = nullptr;    // the same
         float* harmonics = nullptr;          // [tile][kMostHarmonics / 4][edge of the tile][4], scaled
-        float* partials = nullptr;           // [edge][lot][kPartialStride]: gradients of harmonics and distance
+        float* partials = nullptr;           // [edge][slot][kPartialStride]: gradients of harmonics and distance
         float* feature_gradients = nullptr;  // [edge][sender_size]
     };
 
@@ -123,11 +132,11 @@ private:
     template <class Visit>
     void for_each_chunk(const Scratch& scratch, bool is_reverse, const Visit& visit) const;
     size_t shared_weight_bytes() const;
-    int warps_per_block() const;
+    void plan_lots(size_t most_shared);
     // How the kernels that work on items are launched. `items_of_lot` is how many each lot has.
     struct Launch {
         mlff::gpu::LaunchShape shape;
-        bool has_warp_for_each = false;
+        int warps_with_item = 0;
     };
     Launch launch_for(const std::vector<int64_t>& items_of_lot) const;
     int tile_parts_for(int64_t item_count) const;
@@ -144,10 +153,13 @@ private:
     double weight_scale_ = 1, function_scale_ = 16;
     std::vector<int> path_order_;  // the plan's paths sorted by block of features, the order of all arrays here
     std::vector<Path> host_paths_;
+    std::vector<Group> host_groups_;
     std::vector<Lot> host_lots_;
+    int slot_count_ = 0;
     int64_t cost_ = 0;  // of all lots
     mlff::gpu::DeviceBuffer<Path> paths_;
     mlff::gpu::DeviceBuffer<Pass> passes_;
+    mlff::gpu::DeviceBuffer<Group> groups_;
     mlff::gpu::DeviceBuffer<Lot> lots_;
     mlff::gpu::DeviceBuffer<uint4> weights_;
     mlff::gpu::DeviceBuffer<int32_t> taken_;

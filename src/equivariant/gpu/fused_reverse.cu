@@ -28,7 +28,7 @@ __device__ __forceinline__ void sum_over_channels(float (&numbers)[Count]) {
 }
 
 // How many of its two edges of a tile a lane has in registers at once.
-constexpr int edges_at_once(int components) { return components <= 5 ? 2 : 1; }
+constexpr int edges_at_once(int components) { return components <= kFewComponents ? 2 : 1; }
 
 // What a lane adds up over the paths of a lot, for its edges and four channels.
 template <int Components>
@@ -93,16 +93,19 @@ __device__ __forceinline__ void reverse_path(const FusedMessages::View& view, in
 
 // What does not change along the tiles of an item.
 struct ReverseItem {
-    int lot, in_offset, stride, first_path, path_count, first_channel, channel;
+    int slot, in_offset, stride, first_path, path_count, path_in_lot, first_channel, channel;
     bool is_channel;
 
-    __device__ ReverseItem(const FusedMessages::View& view, const Item& item) : lot(item.lot) {
-        const FusedMessages::Lot& of = view.lots[lot];
+    __device__ ReverseItem(const FusedMessages::View& view, const FusedMessages::Lot& lot, int group_in_lot,
+                           const Item& item) {
+        const FusedMessages::Group& of = view.groups[lot.first_group + group_in_lot];
+        slot = uniform(lot.first_slot + group_in_lot);
         in_offset = uniform(of.in_offset);
         stride = uniform(of.stride);
         first_path = uniform(of.first_path);
         path_count = uniform(of.path_count);
-        first_channel = uniform(of.first_channel);
+        path_in_lot = uniform(of.first_path - lot.first_path);
+        first_channel = uniform(lot.first_channel);
         is_channel = item.channel < stride;
         channel = is_channel ? item.channel : 0;
     }
@@ -123,7 +126,8 @@ __device__ __forceinline__ void reverse_tile(const FusedMessages::View& view, co
         const int path = item.first_path + p;
         const float* rows = gradient + view.paths[path].out_offset;
         const auto reverse = [&]<int Rows>(Constant<Rows>) MLFF_INLINED {
-            reverse_path<Components, Rows>(view, path, p, item.stride, tile, number, rows, features, gradients);
+            reverse_path<Components, Rows>(view, path, item.path_in_lot + p, item.stride, tile, number, rows, features,
+                                           gradients);
         };
         switch (uniform(view.paths[path].out_components)) {
             case 1: reverse(Constant<1>()); break;
@@ -140,7 +144,7 @@ __device__ __forceinline__ void reverse_tile(const FusedMessages::View& view, co
             gradients.slope[e] += __shfl_xor_sync(kAllLanes, gradients.slope[e], distance);
         if (!own.has(edge + e)) continue;
         const int64_t local = edge + e;
-        float* partials = view.partials + (local * view.lot_count + item.lot) * FusedMessages::kPartialStride;
+        float* partials = view.partials + (local * view.slot_count + item.slot) * FusedMessages::kPartialStride;
         constexpr int kKept = kMostHarmonics / 8;
 #pragma unroll
         for (int i = 0; i < kKept; ++i)
@@ -155,13 +159,10 @@ __device__ __forceinline__ void reverse_tile(const FusedMessages::View& view, co
 
 template <int Components>
 __device__ __forceinline__ void reverse_item(const FusedMessages::View& view, const EdgesView<float>& edges,
-                                             const RowsView<const float>& senders, const Item& of_warp,
-                                             const float* sums_gradient) {
-    const ReverseItem item(view, of_warp);
-    OwnEdges own(view, edges, of_warp.atom);
-    if (view.tile_parts > 1) own = own.part(of_warp.index, view.tile_parts);
+                                             const RowsView<const float>& senders, const ReverseItem& item,
+                                             int64_t atom, const OwnEdges& own, const float* sums_gradient) {
     const int32_t* sender = edges.sender + view.begin;
-    const float* gradient = sums_gradient + of_warp.atom * view.sums_size + item.channel;
+    const float* gradient = sums_gradient + atom * view.sums_size + item.channel;
 #pragma unroll 1
     for (int tile = own.first_tile(); tile < own.tile_end(); ++tile) {
         if (tile + 1 < own.tile_end())
@@ -180,15 +181,22 @@ __device__ __forceinline__ void reverse_item(const FusedMessages::View& view, co
 // For features of up to `Most` components. Launch: FusedMessages::launch_for. An item is a part of an atom's tiles:
 // gradients of edges do not depend on other edges.
 template <int Most>
-__global__ void __launch_bounds__(32 * most_warps(Most), 1)
+__global__ void __launch_bounds__(32 * kWarpsOfItems, 1)
     reverse_kernel(FusedMessages::View view, EdgesView<float> edges, RowsView<const float> senders,
                    const float* sums_gradient) {
     const Work work = start_work<true>(view, edges);
-    for_each_item<true>(view, edges, work, [&](const Item& item) MLFF_INLINED {
+    for_each_item<true>(view, edges, work, [&](const Item& of_warp) MLFF_INLINED {
+        const FusedMessages::Lot& lot = view.lots[of_warp.lot];
+        // Groups with more components first: they take longer.
+        const int group_in_lot = lot.group_count - 1 - of_warp.index / view.tile_parts;
+        const ReverseItem item(view, lot, group_in_lot, of_warp);
+        OwnEdges own(view, edges, of_warp.atom);
+        if (view.tile_parts > 1) own = own.part(of_warp.index % view.tile_parts, view.tile_parts);
         const auto reverse = [&]<int Components>(Constant<Components>) MLFF_INLINED {
-            if constexpr (Components <= Most) reverse_item<Components>(view, edges, senders, item, sums_gradient);
+            if constexpr (Components <= Most)
+                reverse_item<Components>(view, edges, senders, item, of_warp.atom, own, sums_gradient);
         };
-        switch (uniform(view.lots[item.lot].in_components)) {
+        switch (uniform(view.groups[lot.first_group + group_in_lot].in_components)) {
             case 1: reverse(Constant<1>()); break;
             case 3: reverse(Constant<3>()); break;
             case 5: reverse(Constant<5>()); break;

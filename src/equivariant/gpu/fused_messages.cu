@@ -163,6 +163,7 @@ FusedMessages::FusedMessages(const ConvolutionPlan<float>& plan, int harmonic_co
     upload(passes_, passes, stream);
     upload(groups_, host_groups_, stream);
     upload(lots_, host_lots_, stream);
+    upload(small_lots_, host_small_lots_, stream);
     taken_.resize_discard(2 * static_cast<int64_t>(host_lots_.size()), "the model");
 
     const DenseLayer& last = messages.radial_network.layers.back();
@@ -225,26 +226,29 @@ void FusedMessages::plan_lots(size_t most_shared) {
                 is_open = false;
                 continue;
             }
+            Lot small;
+            small.first_channel = channel;
+            small.first_group = static_cast<int32_t>(g);
+            small.group_count = 1;
+            small.first_path = group.first_path;
+            small.path_count = group.path_count;
+            small.first_pass = group.first_pass;
+            small.pass_count = group.pass_count;
+            small.first_slot = slot_count_++;
+            small.first_weight = std::exchange(weight_count, weight_count + group.path_count * kWeightsOfPath);
+            small.cost = group.cost;
+            small.cost_before = std::exchange(cost_, cost_ + group.cost);
+            host_small_lots_.push_back(small);
             if (!is_open || host_lots_.back().path_count + group.path_count > most_paths) {
-                Lot lot;
-                lot.first_channel = channel;
-                lot.first_group = static_cast<int32_t>(g);
-                lot.first_path = group.first_path;
-                lot.first_pass = group.first_pass;
-                lot.first_slot = slot_count_;
-                lot.first_weight = weight_count;
-                lot.cost_before = cost_;
-                host_lots_.push_back(lot);
+                host_lots_.push_back(small);
                 is_open = true;
+                continue;
             }
             Lot& lot = host_lots_.back();
             lot.group_count += 1;
             lot.path_count += group.path_count;
             lot.pass_count += group.pass_count;
             lot.cost += group.cost;
-            cost_ += group.cost;
-            weight_count += group.path_count * kWeightsOfPath;
-            ++slot_count_;
         }
     }
 }
@@ -263,25 +267,31 @@ void FusedMessages::prepare(cudaStream_t stream) {
     while (largest * function_scale_ > (1 << 15)) function_scale_ /= 2;
 }
 
-// A block holds the weights of one lot at a time.
-size_t FusedMessages::shared_weight_bytes() const {
-    int most = 0;
-    for (const Lot& lot : host_lots_) most = std::max(most, lot.path_count);
-    return weight_bytes_of(static_cast<size_t>(most));
-}
-
 // If there are few items, each has a warp of its own, on as many multiprocessors as possible; the other warps help to
 // load weights. Otherwise there are no more blocks than run at the same time.
-FusedMessages::Launch FusedMessages::launch_for(const std::vector<int64_t>& items_of_lot) const {
+template <class ItemsOf>
+FusedMessages::Launch FusedMessages::launch_for(const ItemsOf& items_of) const {
     constexpr int kFewWarps = 4;
-    const int threads = 32 * kWarpsOfItems;
-    for (const int warps : {kFewWarps, kWarpsOfItems}) {
+    const auto shape = [&](int64_t blocks, const std::vector<Lot>& lots) {
+        int most_paths = 0;
+        for (const Lot& lot : lots) most_paths = std::max(most_paths, lot.path_count);
+        return LaunchShape{dim3(static_cast<unsigned>(std::max<int64_t>(blocks, 1))), 32 * kWarpsOfItems,
+                           weight_bytes_of(static_cast<size_t>(most_paths))};
+    };
+    for (const bool has_small_lots : {true, false}) {
+        const std::vector<Lot>& lots = has_small_lots ? host_small_lots_ : host_lots_;
+        const int warps = has_small_lots ? kFewWarps : kWarpsOfItems;
         int64_t blocks = 0;
-        for (const int64_t items : items_of_lot) blocks += (items + warps - 1) / warps;
-        if (blocks > multiprocessor_count_) continue;
-        return {{dim3(static_cast<unsigned>(std::max<int64_t>(blocks, 1))), threads, shared_weight_bytes()}, warps};
+        for (const Lot& lot : lots) blocks += (items_of(lot) + warps - 1) / warps;
+        if (blocks <= multiprocessor_count_) return {shape(blocks, lots), has_small_lots, warps};
     }
-    return {{dim3(static_cast<unsigned>(multiprocessor_count_)), threads, shared_weight_bytes()}, 0};
+    return {shape(multiprocessor_count_, host_lots_), false, 0};
+}
+void FusedMessages::choose_lots(const Launch& launch, View& chunk) const {
+    chunk.warps_with_item = launch.warps_with_item;
+    if (!launch.has_small_lots) return;
+    chunk.lots = small_lots_.data();
+    chunk.lot_count = static_cast<int>(host_small_lots_.size());
 }
 
 // Items differ in length. Where a warp would get few of them, each is divided, so that warps end at the same time.
@@ -383,12 +393,10 @@ void FusedMessages::compute(const EdgesView<float>& edges, RowsView<const float>
     if (plan_.columns.density >= 0)
         launch("summing densities", sum_densities, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, view(),
                edges, densities);
-    std::vector<int64_t> items;
-    for (const Lot& lot : host_lots_) items.push_back(int64_t{edges.atom_count} * lot.pass_count);
-    const Launch how = launch_for(items);
+    const Launch how = launch_for([&](const Lot& lot) { return int64_t{edges.atom_count} * lot.pass_count; });
     for_each_chunk(scratch, is_kept, [&](View chunk) {
-        chunk.warps_with_item = how.warps_with_item;
         prepare_edges(chunk, edges, stream);
+        choose_lots(how, chunk);
         launch("summing messages", sum_kernel_for(plan_.most_components), how.shape, stream, chunk, edges, senders,
                sums);
     });
@@ -401,14 +409,13 @@ void FusedMessages::reverse(const EdgesView<float>& of_senders, const EdgesView<
                             cudaStream_t stream) const {
     if (of_senders.atom_count == 0) return;
     const int tile_parts = tile_parts_for(int64_t{edges.atom_count} * slot_count_);
-    std::vector<int64_t> items;
-    for (const Lot& lot : host_lots_) items.push_back(int64_t{edges.atom_count} * tile_parts * lot.group_count);
-    const Launch how = launch_for(items);
+    const Launch how =
+        launch_for([&](const Lot& lot) { return int64_t{edges.atom_count} * tile_parts * lot.group_count; });
     for_each_chunk(scratch, true, [&](View chunk) {
         chunk.tile_parts = tile_parts;
-        chunk.warps_with_item = how.warps_with_item;
         if (!senders_gradient.rows) chunk.feature_gradients = nullptr;
         if (!is_kept) prepare_edges(chunk, edges, stream);
+        choose_lots(how, chunk);
         launch("reversing messages", reverse_kernel_for(plan_.most_components), how.shape, stream, chunk, edges,
                senders, sums_gradient);
         launch("gradients of edges", finish_kernel,

@@ -131,14 +131,16 @@ private:
     EdgeChunks chunks_of(const Scratch& scratch, bool is_reverse) const;
     template <class Visit>
     void for_each_chunk(const Scratch& scratch, bool is_reverse, const Visit& visit) const;
-    size_t shared_weight_bytes() const;
     void plan_lots(size_t most_shared);
-    // How the kernels that work on items are launched. `items_of_lot` is how many each lot has.
+    // How the kernels that work on items are launched. items_of(lot) is how many a lot has.
     struct Launch {
         mlff::gpu::LaunchShape shape;
+        bool has_small_lots = false;
         int warps_with_item = 0;
     };
-    Launch launch_for(const std::vector<int64_t>& items_of_lot) const;
+    template <class ItemsOf>
+    Launch launch_for(const ItemsOf& items_of) const;
+    void choose_lots(const Launch& launch, View& chunk) const;
     int tile_parts_for(int64_t item_count) const;
     void prepare_edges(const View& chunk, const EdgesView<float>& edges, cudaStream_t stream) const;
     void gather_gradients(const View& chunk, const EdgesView<float>& of_senders, const EdgesView<float>& edges,
@@ -154,13 +156,13 @@ private:
     std::vector<int> path_order_;  // the plan's paths sorted by block of features, the order of all arrays here
     std::vector<Path> host_paths_;
     std::vector<Group> host_groups_;
-    std::vector<Lot> host_lots_;
+    std::vector<Lot> host_lots_, host_small_lots_;  // the small ones have one group each, for few atoms
     int slot_count_ = 0;
     int64_t cost_ = 0;  // of all lots
     mlff::gpu::DeviceBuffer<Path> paths_;
     mlff::gpu::DeviceBuffer<Pass> passes_;
     mlff::gpu::DeviceBuffer<Group> groups_;
-    mlff::gpu::DeviceBuffer<Lot> lots_;
+    mlff::gpu::DeviceBuffer<Lot> lots_, small_lots_;
     mlff::gpu::DeviceBuffer<uint4> weights_;
     mlff::gpu::DeviceBuffer<int32_t> taken_;
     DeviceTables<float> tables_;

@@ -7,13 +7,10 @@
 namespace mlff::equivariant::gpu {
 namespace {
 
-// Adds up the partial gradients of edges in a fixed order. Launch: one thread for each edge of the chunk and each of
-// its gradients.
-__global__ void __launch_bounds__(kBlockThreads)
-    finish_kernel(FusedMessages::View view, EdgesView<float> edges, const float* densities_gradient,
-                  EdgeGradientsView<float> gradients, bool accumulate) {
-    mlff::gpu::await_predecessor();
-    const int64_t i = int64_t{blockIdx.x} * kBlockThreads + threadIdx.x;
+// Adds up the partial gradients of edges in a fixed order. `i` counts the edges of the chunk and the gradients of each.
+__device__ void finish_gradient(const FusedMessages::View& view, const EdgesView<float>& edges,
+                                const float* densities_gradient, const EdgeGradientsView<float>& gradients,
+                                bool accumulate, int64_t i) {
     const int slots = view.slot_count, columns = edges.harmonic_count + 1;
     const int64_t edge = view.begin + i / columns;
     const int column = static_cast<int>(i % columns);
@@ -49,19 +46,26 @@ __global__ void __launch_bounds__(kBlockThreads)
     gradients.distance[edge] = accumulate ? gradients.distance[edge] + slope : slope;
 }
 
+// Launch: one thread for each edge of the chunk and each of its gradients.
+__global__ void __launch_bounds__(kBlockThreads)
+    finish_kernel(FusedMessages::View view, EdgesView<float> edges, const float* densities_gradient,
+                  EdgeGradientsView<float> gradients, bool accumulate) {
+    mlff::gpu::await_predecessor();
+    finish_gradient(view, edges, densities_gradient, gradients, accumulate,
+                    int64_t{blockIdx.x} * kBlockThreads + threadIdx.x);
+}
+
 // Adds to the gradient of an atom's features from the edges of the chunk along which the atom sends; edges from
 // *known_end on have no gradients. The indices of these edges are gathered first, in order. Groups of kBlockThreads
-// threads take them in turn. Launch: one block of Groups groups per atom.
+// threads take them in turn. For all threads of a block of `Groups` groups.
 template <int Groups>
-__global__ void __launch_bounds__(kBlockThreads* Groups)
-    gather_kernel(FusedMessages::View view, EdgesView<float> edges, const int64_t* known_end,
-                  const int64_t* reverse_edge, float* senders_gradient, bool adds) {
-    mlff::gpu::await_predecessor();
+__device__ void gather_gradient(const FusedMessages::View& view, const EdgesView<float>& edges,
+                                const int64_t* known_end, const int64_t* reverse_edge, float* senders_gradient,
+                                bool adds, int64_t atom) {
     constexpr int kThreads = kBlockThreads * Groups, kAllWarps = kThreads / 32;
     __shared__ int32_t found[kThreads];
     __shared__ int found_by_warp[kAllWarps];
     __shared__ float4 sums[Groups > 1 ? Groups - 1 : 1][kBlockThreads];
-    const int64_t atom = blockIdx.x;
     const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
     const int group = thread / kBlockThreads, of_group = thread % kBlockThreads;
     const int64_t end = edges.first[atom + 1], chunk_end = min(view.end, *known_end);
@@ -113,6 +117,31 @@ __global__ void __launch_bounds__(kBlockThreads* Groups)
             for (int c = 0; c < 4; ++c) row[i + c] += sum[c];
         }
     }
+}
+
+// Launch: one block of kBlockThreads threads per atom.
+__global__ void __launch_bounds__(kBlockThreads)
+    gather_kernel(FusedMessages::View view, EdgesView<float> edges, const int64_t* known_end,
+                  const int64_t* reverse_edge, float* senders_gradient, bool adds) {
+    mlff::gpu::await_predecessor();
+    gather_gradient<1>(view, edges, known_end, reverse_edge, senders_gradient, adds, blockIdx.x);
+}
+
+// Both in one launch, for few atoms: several groups of threads share an atom. Launch: `finish_blocks` blocks, which
+// have a thread for each gradient of an edge, and one block per atom, all of kFewGroups groups.
+constexpr int kFewGroups = 4;
+__global__ void __launch_bounds__(kBlockThreads* kFewGroups)
+    finish_and_gather_kernel(FusedMessages::View view, EdgesView<float> edges, const float* densities_gradient,
+                             EdgeGradientsView<float> gradients, bool accumulate, EdgesView<float> of_senders,
+                             const int64_t* reverse_edge, float* senders_gradient, bool adds, int finish_blocks) {
+    mlff::gpu::await_predecessor();
+    const int block = static_cast<int>(blockIdx.x);
+    if (block < finish_blocks)
+        finish_gradient(view, edges, densities_gradient, gradients, accumulate,
+                        int64_t{block} * kBlockThreads * kFewGroups + threadIdx.x);
+    else
+        gather_gradient<kFewGroups>(view, of_senders, edges.first + edges.atom_count, reverse_edge, senders_gradient,
+                                    adds, block - finish_blocks);
 }
 
 }  // namespace

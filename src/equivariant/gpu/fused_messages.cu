@@ -333,17 +333,6 @@ FusedMessages::View FusedMessages::view() const {
     return view;
 }
 
-// Several groups of threads share an atom if there are few.
-void FusedMessages::gather_gradients(const View& chunk, const EdgesView<float>& of_senders,
-                                     const EdgesView<float>& edges, const int64_t* reverse_edge,
-                                     const SendersGradient& to, cudaStream_t stream) const {
-    constexpr int kGroups = 4, kFewAtoms = 1024;
-    const bool is_few = of_senders.atom_count <= kFewAtoms;
-    launch("gradients of senders", is_few ? gather_kernel<kGroups> : gather_kernel<1>, int64_t{of_senders.atom_count},
-           kBlockThreads * (is_few ? kGroups : 1), stream, chunk, of_senders, edges.first + edges.atom_count,
-           reverse_edge, to.rows, to.adds);
-}
-
 // Several warps share a tile if there are few.
 void FusedMessages::prepare_edges(const View& chunk, const EdgesView<float>& edges, cudaStream_t stream) const {
     constexpr int64_t kFewTiles = 8192;
@@ -418,12 +407,22 @@ void FusedMessages::reverse(const EdgesView<float>& of_senders, const EdgesView<
         choose_lots(how, chunk);
         launch("reversing messages", reverse_kernel_for(plan_.most_components), how.shape, stream, chunk, edges,
                senders, sums_gradient);
-        launch("gradients of edges", finish_kernel,
-               ((chunk.end - chunk.begin) * (harmonic_count_ + 1) + kBlockThreads - 1) / kBlockThreads, kBlockThreads,
+        constexpr int kFewAtoms = 1024;
+        const int64_t gradient_count = (chunk.end - chunk.begin) * (harmonic_count_ + 1);
+        const bool adds = senders_gradient.adds || chunk.begin > 0;
+        if (senders_gradient.rows && of_senders.atom_count <= kFewAtoms) {
+            constexpr int kThreads = kBlockThreads * kFewGroups;
+            const auto finish_blocks = static_cast<int>((gradient_count + kThreads - 1) / kThreads);
+            launch("gradients of edges and senders", finish_and_gather_kernel, finish_blocks + of_senders.atom_count,
+                   kThreads, stream, chunk, edges, densities_gradient, gradients, accumulate, of_senders, reverse_edge,
+                   senders_gradient.rows, adds, finish_blocks);
+            return;
+        }
+        launch("gradients of edges", finish_kernel, (gradient_count + kBlockThreads - 1) / kBlockThreads, kBlockThreads,
                stream, chunk, edges, densities_gradient, gradients, accumulate);
         if (senders_gradient.rows)
-            gather_gradients(chunk, of_senders, edges, reverse_edge,
-                             {senders_gradient.rows, senders_gradient.adds || chunk.begin > 0}, stream);
+            launch("gradients of senders", gather_kernel, int64_t{of_senders.atom_count}, kBlockThreads, stream, chunk,
+                   of_senders, edges.first + edges.atom_count, reverse_edge, senders_gradient.rows, adds);
     });
 }
 

@@ -143,8 +143,6 @@ private:
     void choose_lots(const Launch& launch, View& chunk) const;
     int tile_parts_for(int64_t item_count) const;
     void prepare_edges(const View& chunk, const EdgesView<float>& edges, cudaStream_t stream) const;
-    void gather_gradients(const View& chunk, const EdgesView<float>& of_senders, const EdgesView<float>& edges,
-                          const int64_t* reverse_edge, const SendersGradient& to, cudaStream_t stream) const;
 
     const ConvolutionPlan<float>& plan_;
     int harmonic_count_;

@@ -25,7 +25,7 @@ import systems
 from store import Store, is_within
 from turns import time_in_turns
 
-CASES = [f"{model}:{atoms}:mixed:e3nn,cueq" for model in ("SevenNet-0", "SevenNet-l3i5") for atoms in (8, 192, 1536, 12288)]
+CASES = [f"{model}:{atoms}:mixed:e3nn" for model in ("SevenNet-0", "SevenNet-l3i5") for atoms in (8, 192, 1536, 12288)]
 PACKAGES = ["sevenn", "torch", "e3nn", "cuequivariance", "cuequivariance-torch", "cuequivariance-ops-torch-cu13"]
 
 

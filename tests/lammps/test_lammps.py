@@ -156,11 +156,17 @@ class LammpsTest(unittest.TestCase):
         environment = dict(os.environ, LD_LIBRARY_PATH=PLUGIN_FOLDER, OMP_NUM_THREADS="1", PATH=ENVIRONMENT + "/bin:" + os.environ["PATH"])
         # More ranks than cores: MPICH's waiting ranks give way.
         environment.update(MPIR_CVAR_CH4_PROGRESS_THROTTLE="1", MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT="16")
-        command = [ENVIRONMENT + "/bin/mpiexec", "-n", str(ranks), ENVIRONMENT + "/bin/lmp", "-in", "in.test", "-log", "none"]
+        log = os.path.join(self.folder, "test.log")
+        if os.path.exists(log):
+            os.remove(log)
+        command = [ENVIRONMENT + "/bin/mpiexec", "-n", str(ranks), ENVIRONMENT + "/bin/lmp", "-in", "in.test", "-log", "test.log"]
         found = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL)
         text = found.stdout + found.stderr
         if fails:
             self.assertNotEqual(found.returncode, 0, text)
+            if os.path.exists(log):  # what a rank prints last may be lost when MPI ends it
+                with open(log) as file:
+                    text += file.read()
         else:
             self.assertEqual(found.returncode, 0, script + text)
         return text

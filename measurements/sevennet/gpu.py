@@ -9,6 +9,7 @@ FOLDER holds the checkpoints that the package ships (pretrained_potentials). Nee
 peers need numpy alone. Entries of FILE that are not measured again stay."""
 import argparse
 import datetime
+import importlib
 import importlib.metadata
 import pathlib
 import subprocess
@@ -42,6 +43,8 @@ class Peer:
         from sevenn.atom_graph_data import AtomGraphData
         from sevenn.calculator import SevenNetCalculator
         from sevenn.train.dataload import unlabeled_atoms_to_graph
+        if kind == "cueq":
+            importlib.import_module("cuequivariance_ops_torch")  # without its kernels cuEquivariance falls back to slow ones, with a warning
         self.torch, self.keys, self.device = torch, keys, device
         calculator = SevenNetCalculator(checkpoint, device=device, enable_cueq=kind == "cueq")
         numbers, positions, cell = system

@@ -19,8 +19,6 @@ constexpr int kSteps = 4;                                                   // o
 constexpr int kWeightsOfPath = kSteps * RadialProduct::kWeightPlanes * 32;  // of a lot, 16 bytes each
 constexpr int64_t kHarmonicsOfTile = kMostHarmonics * kEdgesPerTile;        // numbers
 
-constexpr int rounded_up(int count, int to) { return (count + to - 1) / to * to; }
-
 // Loads adjacent numbers, 16 bytes at a time.
 template <int Count>
 __device__ __forceinline__ void load(const float* from, float (&to)[Count]) {

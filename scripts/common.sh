@@ -56,7 +56,7 @@ can_run_emulated() {
 # x86-64 (tests under qemu).
 missing_packages() {
     local -a compiler
-    local compiler_package=build-essential headers='nlohmann/json.hpp=nlohmann-json3-dev CLI/CLI.hpp=libcli11-dev' pair probe=
+    local compiler_package=build-essential headers='nlohmann/json.hpp=nlohmann-json3-dev CLI/CLI.hpp=libcli11-dev eigen3/Eigen/Core=libeigen3-dev' pair probe=
     read -ra compiler <<<"${CXX:-g++}"
     local triplet machine debian
     if read -r triplet machine debian < <(emulated_names "$1"); then

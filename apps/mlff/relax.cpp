@@ -8,8 +8,8 @@
 
 #include "command.h"
 #include "core/error.h"
+#include "core/matrix3.h"
 #include "core/output_file.h"
-#include "dynamics/matrix3.h"
 #include "dynamics/relaxation.h"
 #include "dynamics/units.h"
 #include "formats/extxyz.h"

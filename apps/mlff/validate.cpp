@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: MIT
 // mlff validate: is dynamics with this model stable and physical?
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -15,6 +11,7 @@
 #include "command.h"
 #include "core/error.h"
 #include "core/mapped_file.h"
+#include "progress_line.h"
 #include "tools/validate/recommendations.h"
 #include "tools/validate/report.h"
 
@@ -53,43 +50,6 @@ Settings settings_of(const ValidateOptions& options) {
     }
     return settings;
 }
-
-// One line that is written over again, on a terminal.
-class ProgressLine {
-public:
-    ProgressLine(const std::string& system, size_t number, size_t count)
-        : prefix_(concat("[", number, "/", count, "] ", system)) {}
-    ~ProgressLine() {
-        if (is_terminal_) std::fputs("\r\033[K", stderr);
-    }
-    void show(const std::string& phase, double part) {
-        const int percent = static_cast<int>(100 * part);
-        if (!is_terminal_ || (percent == percent_ && phase == phase_)) return;
-        if (percent < percent_) start_ = Clock::now();  // the next model
-        percent_ = percent;
-        phase_ = phase;
-        std::fprintf(stderr, "\r\033[K%s: %s, %d %%%s", prefix_.c_str(), phase.c_str(), percent,
-                     remaining_text(part).c_str());
-        std::fflush(stderr);
-    }
-
-private:
-    using Clock = std::chrono::steady_clock;
-
-    // What is left of the runs of this model, once it can be told; else "".
-    std::string remaining_text(double part) const {
-        constexpr double kLeastPart = 0.01, kShortSeconds = 60;
-        const double elapsed = std::chrono::duration<double>(Clock::now() - start_).count(),
-                     left = elapsed * (1 - part) / part;
-        if (!(part >= kLeastPart) || !(left >= kShortSeconds)) return "";
-        return concat(", about ", std::llround(left / 60), " min left");
-    }
-
-    std::string prefix_, phase_;
-    int percent_ = -1;
-    Clock::time_point start_ = Clock::now();
-    const bool is_terminal_ = isatty(STDERR_FILENO) == 1;
-};
 
 void print_system(const SystemReport& system) {
     std::cout << system.name << " (" << system.formula << ", " << system.atom_count << " atoms"
@@ -144,7 +104,7 @@ int run_validate(const ValidateOptions& options) {
     const bool prints_text = options.json != "-";
     for (const TestSystem& system : systems) {
         {
-            ProgressLine line(system.name, report.systems.size() + 1, systems.size());
+            ProgressLine line(concat("[", report.systems.size() + 1, "/", systems.size(), "] ", system.name));
             const OnProgress show = [&](const std::string& phase, double part) { line.show(phase, part); };
             report.systems.push_back(
                 validate_system({session, reference, against ? &*against : nullptr}, system, report.settings, show));

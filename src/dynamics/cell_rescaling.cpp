@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/matrix3.h"
 #include "dynamics/counter_random.h"
-#include "dynamics/matrix3.h"
 #include "dynamics/units.h"
 
 namespace mlff {

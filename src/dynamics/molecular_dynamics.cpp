@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "core/error.h"
-#include "dynamics/matrix3.h"
+#include "core/matrix3.h"
 #include "dynamics/resident_motion.h"
 #include "dynamics/units.h"
 

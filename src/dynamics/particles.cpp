@@ -6,8 +6,8 @@
 
 #include "core/elements.h"
 #include "core/error.h"
+#include "core/matrix3.h"
 #include "dynamics/counter_random.h"
-#include "dynamics/matrix3.h"
 #include "dynamics/units.h"
 
 namespace mlff {

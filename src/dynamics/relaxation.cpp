@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/matrix3.h"
 #include "dynamics/fire.h"
 #include "dynamics/lbfgs.h"
-#include "dynamics/matrix3.h"
 #include "dynamics/units.h"
 
 namespace mlff {

@@ -29,8 +29,8 @@ report -u CXX PATH="$temporary/empty"
 "$python" -m json.tool "$temporary/report.json" >/dev/null
 expect_same "$(value 'report["g++"], report["cmake"], report["valgrind"], report["pythons"]')" "(None, None, None, [])"
 expect_same "$(value 'report["system"], report["memory_bytes"] > 2**20')" "('Linux', True)"
-expect_same "$(value 'sum(entry["needed"] and not entry["found"] for entry in report["dependencies"])')" 6
-expect_text "$(value 'report["verdict"]')" "build-essential cmake ninja-build zlib1g-dev nlohmann-json3-dev libcli11-dev"
+expect_same "$(value 'sum(entry["needed"] and not entry["found"] for entry in report["dependencies"])')" 7
+expect_text "$(value 'report["verdict"]')" "build-essential cmake ninja-build zlib1g-dev nlohmann-json3-dev libcli11-dev libeigen3-dev"
 
 echo "a header that is missing"
 printf '#!/bin/sh\ninput=$(cat)\ncase $input in *CLI*) exit 1 ;; esac\n' >"$temporary/compiler"

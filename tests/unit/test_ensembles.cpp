@@ -6,8 +6,8 @@
 
 #include "../tags.h"
 #include "core/error.h"
+#include "core/matrix3.h"
 #include "dynamics/counter_random.h"
-#include "dynamics/matrix3.h"
 #include "dynamics/molecular_dynamics.h"
 #include "dynamics/nose_hoover.h"
 #include "dynamics/units.h"

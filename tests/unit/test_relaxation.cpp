@@ -7,7 +7,7 @@
 #include "analytic/model.h"
 #include "core/elements.h"
 #include "core/error.h"
-#include "dynamics/matrix3.h"
+#include "core/matrix3.h"
 #include "dynamics/relaxation.h"
 #include "dynamics/units.h"
 #include "test_dynamics_support.h"

@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "core/error.h"
+#include "core/matrix3.h"
 #include "dynamics/gpu/motion_kernels.h"
-#include "dynamics/matrix3.h"
 #include "dynamics/units.h"
 #include "gpu/runtime/cuda_check.h"
 #include "gpu/runtime/cuda_stream.h"

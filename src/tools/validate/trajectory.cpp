@@ -8,7 +8,7 @@
 
 #include "core/elements.h"
 #include "core/error.h"
-#include "dynamics/matrix3.h"
+#include "core/matrix3.h"
 #include "dynamics/units.h"
 #include "neighbors/neighbor_list.h"
 

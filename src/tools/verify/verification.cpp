@@ -11,7 +11,7 @@
 
 #include "core/elements.h"
 #include "core/error.h"
-#include "dynamics/matrix3.h"
+#include "core/matrix3.h"
 #include "neighbors/lattice.h"
 #include "tools/verify/evaluation.h"
 #include "tools/verify/known_answers.h"

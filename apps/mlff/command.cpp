@@ -70,7 +70,7 @@ void add_json_option(CLI::App& command, std::string& path) {
 }
 
 void add_report_option(CLI::App& command, std::string& folder) {
-    command.add_option("--report", folder, "write report.html, report.md and report.json to FOLDER")
+    command.add_option("--report", folder, "write a report to FOLDER: report.html, report.json and its other files")
         ->option_text("FOLDER");
 }
 

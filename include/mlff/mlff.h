@@ -226,6 +226,33 @@ MLFF_API mlff_status mlff_session_evaluate_device(mlff_session* session, const m
 MLFF_API mlff_status mlff_session_evaluate_batch(mlff_session* session, int64_t count, const mlff_system* systems,
                                                  mlff_result* results);
 
+/* ---- Second derivatives of the energy: central differences of forces, evaluated as batches. ---- */
+
+typedef struct mlff_hessian_options { /* all zero but struct_size: the defaults */
+    size_t struct_size;
+    double step_angstrom;               /* 0: 2e-4 */
+    double symmetry_tolerance_angstrom; /* molecules: displacements that symmetry makes equal are evaluated once; atoms
+                                         * may be so far from symmetric places. 0: 1e-6; below 0: no symmetry */
+} mlff_hessian_options;
+
+typedef struct mlff_hessian_report { /* in eV/angstrom^2 where nothing else is said */
+    size_t struct_size;
+    double step_error;     /* of the finite step: the largest that a few displacements showed */
+    double asymmetry;      /* the largest difference between a number and its mirror image, before it was removed */
+    double sum_rule_error; /* the largest sum over atoms of a row, which is 0 in theory */
+    int64_t evaluation_count;
+    int64_t operation_count; /* symmetry operations that were used; 1: only the identity */
+    int32_t is_extrapolated; /* 1: step_error was above 3e-6 of the largest number, so all displacements were also
+                              * evaluated with twice the step, and the leading error removed */
+} mlff_hessian_report;
+
+/* hessian: [3 atom_count][3 atom_count], eV/angstrom^2, symmetric; atom i has the rows 3 i to 3 i + 2. `options` and
+ * `report` may be NULL. The session must have MLFF_PRECISION_FP64 (else MLFF_ERROR_ARGUMENT). Nothing is written after
+ * a failure. */
+MLFF_API mlff_status mlff_session_hessian(mlff_session* session, const mlff_system* system,
+                                          const mlff_hessian_options* options, double* hessian,
+                                          mlff_hessian_report* report);
+
 /* ---- Domains: parts of one system that several processes evaluate at the same time, each with its own session. ----
  *
  * A domain has its own atoms and ghosts. Ghosts are copies of atoms of other domains, and periodic images, within the

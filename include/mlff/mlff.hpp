@@ -146,6 +146,10 @@ struct Options {
 };
 
 // Movable, not copyable; one thread at a time.
+struct HessianOptions {  // as mlff_hessian_options
+    double step_angstrom = 0, symmetry_tolerance_angstrom = 0;
+};
+
 class Session {
 public:
     explicit Session(const Model& model, const Options& options = {}) {
@@ -209,6 +213,20 @@ public:
         check_status(mlff_session_evaluate_batch(session_.get(), static_cast<int64_t>(batch.size()), systems.data(),
                                                  results.data()));
         return evaluations;
+    }
+
+    // [3 atom][3 atom], eV/angstrom^2; the session needs Options::precision = MLFF_PRECISION_FP64.
+    std::vector<double> hessian(const Atoms& atoms, const HessianOptions& options = {},
+                                mlff_hessian_report* report = nullptr) {
+        mlff_hessian_options given{};
+        given.struct_size = sizeof given;
+        given.step_angstrom = options.step_angstrom;
+        given.symmetry_tolerance_angstrom = options.symmetry_tolerance_angstrom;
+        if (report) report->struct_size = sizeof *report;
+        std::vector<double> values(9 * atoms.numbers.size() * atoms.numbers.size());
+        const mlff_system system = atoms.view();
+        check_status(mlff_session_hessian(session_.get(), &system, &given, values.data(), report));
+        return values;
     }
 
     mlff_session_info info() const {

@@ -6,6 +6,7 @@
 #include "api/guard.h"
 #include "api/handles.h"
 #include "core/log.h"
+#include "derivatives/hessian.h"
 
 using mlff::concat;
 using mlff::fail;
@@ -55,6 +56,16 @@ mlff::Results read_result(const mlff_result* result) {
     results.outputs.expected_errors = result->expected_errors;
     results.outputs.novelties = result->novelties;
     return results;
+}
+
+mlff::HessianOptions read_hessian_options(const mlff_hessian_options* given) {
+    mlff::HessianOptions options;
+    if (!given) return options;
+    require_size(given->struct_size, sizeof(mlff_hessian_options), "mlff_hessian_options");
+    if (given->step_angstrom != 0) options.step = given->step_angstrom;
+    if (given->symmetry_tolerance_angstrom < 0) options.symmetry_tolerance = 0;
+    if (given->symmetry_tolerance_angstrom > 0) options.symmetry_tolerance = given->symmetry_tolerance_angstrom;
+    return options;
 }
 
 // The caller's function as what the evaluators know.
@@ -276,5 +287,25 @@ mlff_status mlff_session_evaluate_batch(mlff_session* session, int64_t count, co
             outputs.push_back(read_result(result));
         }
         session->session.evaluate(views, outputs);
+    });
+}
+
+mlff_status mlff_session_hessian(mlff_session* session, const mlff_system* system, const mlff_hessian_options* options,
+                                 double* hessian, mlff_hessian_report* report) {
+    return guarded([&] {
+        require(session, "session");
+        const OnlyUse use(session->is_used, "session");
+        const mlff::SystemView view = system_view(system);
+        if (view.atom_count > 0) require(hessian, "hessian");
+        if (report) require_size(report->struct_size, sizeof(mlff_hessian_report), "mlff_hessian_report");
+        const mlff::Hessian found = mlff::compute_hessian(session->session, view, read_hessian_options(options));
+        std::copy(found.values.begin(), found.values.end(), hessian);
+        if (!report) return;
+        report->step_error = found.step_error;
+        report->asymmetry = found.asymmetry;
+        report->sum_rule_error = found.sum_rule_error;
+        report->evaluation_count = found.evaluation_count;
+        report->operation_count = found.operation_count;
+        report->is_extrapolated = found.is_extrapolated;
     });
 }

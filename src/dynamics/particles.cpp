@@ -13,8 +13,6 @@
 namespace mlff {
 namespace {
 
-double dot(const Vec3& a, const Vec3& b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
-
 Vec3 at(const std::vector<double>& numbers, size_t atom) {
     return {numbers[3 * atom], numbers[3 * atom + 1], numbers[3 * atom + 2]};
 }

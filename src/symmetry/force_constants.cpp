@@ -16,8 +16,6 @@ Vec3 turned(const Mat3& rotation, const Vec3& vector) {
     return result;
 }
 
-double dot(const Vec3& a, const Vec3& b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
-
 Vec3 scaled_to(const Vec3& vector, double length) {
     const double factor = length / std::sqrt(dot(vector, vector));
     return {factor * vector[0], factor * vector[1], factor * vector[2]};

@@ -544,6 +544,64 @@ static void test_batch_of_larger_structs(void) {
 }
 
 /* The spread of a committee, which older callers do not know of. */
+static void test_hessian(void) {
+    mlff_model* model = NULL;
+    mlff_session *session = NULL, *mixed = NULL;
+    mlff_session_options options;
+    mlff_hessian_options wishes;
+    mlff_hessian_report report;
+    mlff_system system = water();
+    double hessian[81], again[81], moved[9], forces[9], force_difference[9];
+    mlff_result result = no_result();
+    int i, j;
+
+    CHECK(mlff_model_load("self-test", &model) == MLFF_OK);
+    memset(&options, 0, sizeof options);
+    options.struct_size = sizeof options;
+    options.device = "cpu";
+    options.precision = MLFF_PRECISION_MIXED;
+    CHECK(mlff_session_create(model, &options, &mixed) == MLFF_OK);
+    options.precision = MLFF_PRECISION_FP64;
+    CHECK(mlff_session_create(model, &options, &session) == MLFF_OK);
+    memset(&wishes, 0, sizeof wishes);
+    memset(&report, 0, sizeof report);
+    wishes.struct_size = sizeof wishes;
+    report.struct_size = sizeof report;
+    for (i = 0; i < 81; ++i) hessian[i] = 77;
+    CHECK(mlff_session_hessian(mixed, &system, NULL, hessian, NULL) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_session_hessian(NULL, &system, NULL, hessian, NULL) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_session_hessian(session, NULL, NULL, hessian, NULL) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_session_hessian(session, &system, NULL, NULL, NULL) == MLFF_ERROR_ARGUMENT);
+    wishes.step_angstrom = -1;
+    CHECK(mlff_session_hessian(session, &system, &wishes, hessian, &report) == MLFF_ERROR_ARGUMENT);
+    for (i = 0; i < 81; ++i) CHECK(hessian[i] == 77);
+
+    CHECK(mlff_session_hessian(session, &system, NULL, hessian, NULL) == MLFF_OK);
+    wishes.step_angstrom = 1e-3;
+    wishes.symmetry_tolerance_angstrom = -1;
+    CHECK(mlff_session_hessian(session, &system, &wishes, again, &report) == MLFF_OK);
+    CHECK(report.operation_count == 1 && report.evaluation_count >= 18 && report.sum_rule_error < 1e-3);
+    CHECK(report.step_error >= 0 && report.asymmetry >= 0);
+    for (i = 0; i < 9; ++i)
+        for (j = 0; j < 9; ++j) {
+            CHECK(hessian[9 * i + j] == hessian[9 * j + i]);
+            CHECK(fabs(hessian[9 * i + j] - again[9 * i + j]) <= 1e-4);
+        }
+    /* A row beside a difference of forces. */
+    memcpy(moved, system.positions, sizeof moved);
+    system.positions = moved;
+    moved[3] += 2e-4;
+    result.forces = force_difference;
+    CHECK(mlff_session_evaluate(session, &system, &result) == MLFF_OK);
+    moved[3] -= 4e-4;
+    result.forces = forces;
+    CHECK(mlff_session_evaluate(session, &system, &result) == MLFF_OK);
+    for (i = 0; i < 9; ++i) CHECK(fabs(hessian[27 + i] + (force_difference[i] - forces[i]) / 4e-4) <= 5e-4);
+    mlff_session_free(mixed);
+    mlff_session_free(session);
+    mlff_model_free(model);
+}
+
 static void test_committee(void) {
     mlff_model *model = NULL, *single = NULL;
     mlff_session* session = NULL;
@@ -1039,6 +1097,7 @@ int main(int argc, char** argv) {
     test_session();
     test_domain();
     test_batch_of_larger_structs();
+    test_hessian();
     test_committee();
     test_trust(argv[1]);
     test_neighbors();

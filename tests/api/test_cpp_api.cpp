@@ -46,6 +46,17 @@ void test_evaluate() {
     check(moved.evaluate(water(1)).energy == found.energy, "a moved session works");
 }
 
+void test_hessian() {
+    mlff::Options options;
+    options.device = "cpu";
+    options.precision = MLFF_PRECISION_FP64;
+    mlff::Session session(mlff::Model("analytic"), options);
+    mlff_hessian_report report{};
+    const std::vector<double> all = session.hessian(water(1), {1e-3, -1}, &report), plain = session.hessian(water(1));
+    check(all.size() == 81 && report.operation_count == 1, "a Hessian without symmetry");
+    for (size_t i = 0; i < 81; ++i) check(std::abs(all[i] - plain[i]) <= 1e-3, "the same with the defaults");
+}
+
 void test_committee() {
     mlff::Options options;
     options.device = "cpu";
@@ -182,6 +193,7 @@ void test_devices_and_measurements() {
 int main(int argc, char** argv) {
     if (argc != 2) return 2;
     test_evaluate();
+    test_hessian();
     test_committee();
     test_trust(argv[1]);
     test_errors();

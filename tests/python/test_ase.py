@@ -4,6 +4,7 @@ import copy
 import json
 import os
 import pickle
+import subprocess
 import sys
 import tempfile
 import time
@@ -20,10 +21,11 @@ from ase.filters import FrechetCellFilter
 from ase.io import read, write
 from ase.md.verlet import VelocityVerlet
 from ase.optimize import BFGS
+from ase.vibrations import Vibrations
 
 import mlff
 from mlff.ase import MLFFCalculator
-from numbers_test import BENZENE, GOLDEN_DIR, NumbersTest, TRUSTED, command_frames, water_box
+from numbers_test import BENZENE, GOLDEN_DIR, MLFF, NumbersTest, TRUSTED, command_frames, water_box
 
 EXACT = {"device": "cpu", "precision": "fp64", "exact_radial": True}
 
@@ -65,6 +67,27 @@ class Values(NumbersTest):
                 self.assert_close(atoms.get_stress(voigt=False), calculate_numerical_stress(atoms, 1e-4, voigt=False), 1e-7, "stress")
         found, expected = gradient_test(benzene_atoms(MLFFCalculator(**EXACT)), [1, 7])
         self.assert_close(found, expected, 1e-4, "ASE's gradient test, whose last step is 1e-8 A")
+
+    def test_hessians_and_vibrations_of_ase(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, atoms in (("benzene", benzene_atoms()), ("water", Atoms("OHH", [[0, 0, 0.119], [0, 0.763, -0.477], [0, -0.763, -0.477]]))):
+                atoms.calc = MLFFCalculator("analytic", **EXACT)
+                BFGS(atoms, logfile=None).run(fmax=1e-6)
+                vibrations = Vibrations(atoms, name=os.path.join(folder, name), delta=2e-4)
+                vibrations.run()
+                data = vibrations.get_vibrations()
+                hessian = atoms.calc.get_hessian()
+                self.assert_close(hessian, data.get_hessian_2d(), 1e-5 * np.abs(hessian).max())
+                wanted = [frequency.imag * -1 if frequency.imag else frequency.real for frequency in data.get_frequencies()]
+                path = os.path.join(folder, name + ".xyz")
+                write(path, atoms, format="extxyz")
+                output = subprocess.run([MLFF, "vibrations", path, "--model", "analytic", "--exact-radial", "--no-relax", "--json", "-"],
+                                        capture_output=True, text=True, check=True).stdout
+                frame, = json.loads(output)["frames"]
+                found = [mode["frequency"] for mode in frame["modes"]]
+                rigid = sorted(wanted, key=abs)[:len(wanted) - len(found)]
+                self.assertLess(max(map(abs, rigid)), 1)
+                self.assert_close(found, sorted(set(wanted) - set(rigid)), 0.1)
 
     def test_a_sheared_crystal(self):
         atoms = bulk("Cu", cubic=True) * (2, 1, 1)

@@ -226,6 +226,33 @@ public:
         return energies;
     }
 
+    // Writes the matrix [3 atoms][3 atoms] in place, and returns the report.
+    nb::dict hessian(const nb::tuple& given, const Output& values, double step, double symmetry_tolerance) {
+        Job job;
+        read_job(job, given, descriptor_count_);
+        const size_t width = 3 * job.numbers.shape(0);
+        if (values.size() != width * width) throw nb::value_error("an output array has the wrong size");
+        mlff_hessian_options options{};
+        options.struct_size = sizeof options;
+        options.step_angstrom = step;
+        options.symmetry_tolerance_angstrom = symmetry_tolerance;
+        mlff_hessian_report report{};
+        report.struct_size = sizeof report;
+        {
+            const nb::gil_scoped_release no_gil;
+            const std::unique_lock lock = own();
+            mlff::check_status(mlff_session_hessian(session_->get(), &job.system, &options, values.data(), &report));
+        }
+        nb::dict result;
+        result["step_error"] = report.step_error;
+        result["asymmetry"] = report.asymmetry;
+        result["sum_rule_error"] = report.sum_rule_error;
+        result["evaluation_count"] = report.evaluation_count;
+        result["operation_count"] = report.operation_count;
+        result["is_extrapolated"] = report.is_extrapolated == 1;
+        return result;
+    }
+
     nb::dict info() {
         mlff_session_info info;
         std::string device, device_reason;
@@ -495,6 +522,7 @@ NB_MODULE(_core, module) {
         .def("__init__", make_session, "model"_a, "device"_a, "precision"_a, "threads"_a, "head"_a, "skin"_a,
              "exact_radial"_a, "gpu_memory_limit"_a, "is_trajectory"_a)
         .def("evaluate", &LockedSession::evaluate, "jobs"_a)
+        .def("hessian", &LockedSession::hessian, "job"_a, "values"_a, "step"_a, "symmetry_tolerance"_a)
         .def("info", &LockedSession::info)
         .def("close", &LockedSession::close);
 

@@ -15,7 +15,7 @@ from .errors import (ArgumentError, DeviceError, Error, FileError, FormatError, 
 from .model import Model
 from .neighbor_list import Neighbors, neighbors
 from .paths import get_include, get_library
-from .session import Result, Session, System, evaluate
+from .session import Hessian, Result, Session, System, evaluate
 from . import bench
 
 if _core.abi_version() != _core.ABI_VERSION:
@@ -35,6 +35,6 @@ def why_no_device() -> str:
     return _core.why_no_device()
 
 
-__all__ = ["ArgumentError", "DeviceError", "DeviceInfo", "DeviceMemory", "Error", "FileError", "FormatError", "InternalError", "Model", "Neighbors", "OutOfMemoryError",
+__all__ = ["ArgumentError", "DeviceError", "DeviceInfo", "DeviceMemory", "Error", "FileError", "FormatError", "Hessian", "InternalError", "Model", "Neighbors", "OutOfMemoryError",
            "Result", "Session", "Status", "StructureError", "System", "UnsupportedError", "bench", "device_info", "device_memory", "devices", "evaluate", "get_include",
            "get_library", "neighbors", "why_no_device"]

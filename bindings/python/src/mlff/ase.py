@@ -145,6 +145,14 @@ class MLFFCalculator(Calculator):
                 found[index] = _ase_properties(result, states[index].volume)
         return found
 
+    def get_hessian(self, atoms: Atoms | None = None) -> Any:
+        """Second derivatives of the energy, [3 atoms, 3 atoms], eV/angstrom^2; the calculator needs precision="fp64"."""
+        atoms = self.atoms if atoms is None else atoms
+        if atoms is None:
+            raise ArgumentError("no atoms were given to the calculator")
+        state = _State(atoms, None)
+        return self._session(state.head).hessian(*state.system).values
+
     def _session(self, head: str | None) -> Session:
         if self._process != os.getpid():  # after a fork: the threads of the old sessions do not exist here
             self._sessions, self._process = {}, os.getpid()

@@ -68,6 +68,25 @@ class Result:
 _NO_ARRAYS = Result(float("nan"))
 
 
+@dataclass(slots=True, eq=False)
+class Hessian:
+    """What `Session.hessian` returns, in eV/angstrom^2."""
+
+    values: NDArray[np.float64]
+    """[3 atoms, 3 atoms], symmetric"""
+    step_error: float
+    """of the finite step: the largest that a few displacements showed"""
+    asymmetry: float
+    """the largest difference between a number and its mirror image, before it was removed"""
+    sum_rule_error: float
+    """the largest sum over atoms of a row, which is 0 in theory"""
+    evaluation_count: int
+    operation_count: int
+    """symmetry operations that were used; 1: only the identity"""
+    is_extrapolated: bool
+    """step_error was too large, so the leading error was removed with displacements of twice the step"""
+
+
 class Session:
     """Evaluates a model on one device.
 
@@ -136,6 +155,19 @@ class Session:
             except (ArgumentError, TypeError) as error:
                 raise ArgumentError(f"system {index}: {error}") from None
         return [_result(energy, job) for energy, job in zip(self._handle.evaluate(jobs), jobs)]
+
+    def hessian(self, numbers: ArrayLike, positions: ArrayLike, cell: ArrayLike | None = None, pbc: bool | ArrayLike | None = None,
+                charge: float = 0.0, spin: float = 1.0, *, step: float = 0.0, symmetry_tolerance: float = 0.0) -> Hessian:
+        """Second derivatives of the energy of one system. The session needs precision="fp64".
+
+        step: angstrom that atoms are displaced; 0 means 2e-4
+        symmetry_tolerance: angstrom that atoms of a molecule may be from symmetric places, where equal displacements are computed once; 0 means 1e-6, below 0 no symmetry
+        """
+        job = self._job((numbers, positions, cell, pbc, charge, spin), (False,) * 8, None)
+        width = 3 * len(job[0])
+        values = np.empty((width, width))
+        report = self._handle.hessian(job, values.reshape(-1), arrays.one_number("step", step), arrays.one_number("symmetry_tolerance", symmetry_tolerance))
+        return Hessian(values, **report)
 
     def _job(self, system: tuple[Any, ...], wanted: tuple[Any, ...], out: Result | None) -> tuple[Any, ...]:
         """One job for `_core.Session.evaluate`; its last eleven parts are outputs."""

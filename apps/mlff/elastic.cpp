@@ -337,12 +337,12 @@ void add_elastic(CLI::App& app, Work& work) {
     command->add_flag("--no-relax", options->no_relax,
                       "keep the cell as it is; refused if its stress is above 0.5 GPa");
     command->add_flag("--clamped", options->clamped, "atoms follow the strain and do not relax");
-    command->add_option("--fmax", options->elastic.largest_force, "relaxed when no force exceeds this, in eV/A")
+    command->add_option("--fmax", options->elastic.largest_force, "converged when no force exceeds this, in eV/A")
         ->capture_default_str()
         ->option_text("FORCE");
     command
         ->add_option("--smax", options->elastic.largest_stress,
-                     "the cell is relaxed when no stress exceeds this, in eV/A^3")
+                     "the cell is converged when no stress exceeds this, in eV/A^3")
         ->capture_default_str()
         ->option_text("STRESS");
     command->add_option("--steps", options->elastic.step_limit, "maximum number of steps of a relaxation")

@@ -238,9 +238,7 @@ void add_eos(CLI::App& app, Work& work) {
                                     "relax the shape of the cell too at each volume, for crystals that are not cubic");
     command->add_flag("--no-relax", options->no_relax, "leave the positions as they are, scaled with the cell")
         ->excludes(shape);
-    command
-        ->add_option("--fmax", options->curve.largest_force,
-                     "positions are relaxed when no force exceeds this, in eV/A")
+    command->add_option("--fmax", options->curve.largest_force, "converged when no force exceeds this, in eV/A")
         ->capture_default_str()
         ->option_text("FORCE");
     command->add_option("--steps", options->curve.step_limit, "maximum number of steps of a relaxation")

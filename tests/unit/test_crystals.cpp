@@ -20,10 +20,10 @@ using namespace mlff::test;
 
 namespace {
 
-Session one_thread_session() {
+Session session_with(int thread_count) {
     SessionOptions options;
     options.device = "cpu";
-    options.thread_count = 1;
+    options.thread_count = thread_count;
     return Session(make_analytic_model(), options);
 }
 
@@ -174,7 +174,7 @@ TEST_CASE("a fit refuses points that say nothing") {
 }
 
 TEST_CASE("the bulk modulus of a cubic crystal is that of its elastic constants, which are differences of energies") {
-    Session session = one_thread_session();
+    Session session = session_with(1);
     const ElasticConstants constants = compute_elastic_constants(session, face_centred_cubic(2.6), {});
     REQUIRE(constants.problem == "");
     REQUIRE(constants.is_stable);
@@ -212,8 +212,20 @@ TEST_CASE("the bulk modulus of a cubic crystal is that of its elastic constants,
     }
 }
 
+TEST_CASE("constants of zero strain do not depend on the strains they come from, nor on the number of threads") {
+    Session session = session_with(1), other = session_with(3);
+    ElasticOptions options;
+    const ElasticConstants small = compute_elastic_constants(session, hexagonal(2.6, 1.02), options);
+    CHECK(compute_elastic_constants(other, hexagonal(2.6, 1.02), options).stiffness == small.stiffness);
+    options.strain = 0.006;
+    const ElasticConstants large = compute_elastic_constants(session, hexagonal(2.6, 1.02), options);
+    CHECK(large.extrapolation_change > 5 * small.extrapolation_change);
+    for (size_t i = 0; i < 6; ++i)
+        CHECK_ALL_CLOSE(large.stiffness[i], small.stiffness[i], 0.05 * large.extrapolation_change);
+}
+
 TEST_CASE("positions relax at each strain and at each volume") {
-    Session session = one_thread_session();
+    Session session = session_with(1);
     ElasticOptions options;
     const ElasticConstants constants = compute_elastic_constants(session, hexagonal(2.6, 1.02), options);
     REQUIRE(constants.problem == "");
@@ -247,7 +259,7 @@ TEST_CASE("positions relax at each strain and at each volume") {
 }
 
 TEST_CASE("at constant volume only the shape of a cell relaxes") {
-    Session session = one_thread_session();
+    Session session = session_with(1);
     RelaxationOptions options;
     options.with_cell = options.keeps_volume = true;
     options.largest_stress = 1e-6;
@@ -307,7 +319,7 @@ TEST_CASE("moduli are those of textbooks") {
 }
 
 TEST_CASE("crystals without elastic constants or an equation of state are refused, or named") {
-    Session session = one_thread_session();
+    Session session = session_with(1);
     const auto constants_of = [&](const Particles& crystal, const ElasticOptions& options) {
         return compute_elastic_constants(session, crystal, options);
     };

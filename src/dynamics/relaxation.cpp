@@ -11,6 +11,18 @@
 #include "dynamics/units.h"
 
 namespace mlff {
+namespace {
+
+// What deforms the initial cell.
+Mat3 deformation_of(Mat3 varied, bool keeps_volume) {
+    if (!keeps_volume) return varied;
+    const double scale = 1 / std::cbrt(determinant(varied));
+    for (Vec3& row : varied)
+        for (double& entry : row) entry *= scale;
+    return varied;
+}
+
+}  // namespace
 
 Relaxation::Relaxation(const Particles& start, const RelaxationOptions& options)
     : options_(options),
@@ -29,6 +41,8 @@ Relaxation::Relaxation(const Particles& start, const RelaxationOptions& options)
         minimizer_ = std::make_unique<Fire>();
     else
         minimizer_ = std::make_unique<Lbfgs>();
+    if (options.keeps_volume && (!options.with_cell || options.pressure != 0))
+        fail(Status::argument, "constant volume needs a cell that is relaxed, without a pressure");
     if (!options.with_cell) return;
     if (start.has_fixed_atoms())
         fail(Status::system,
@@ -42,6 +56,13 @@ Relaxation::Relaxation(const Particles& start, const RelaxationOptions& options)
         variables_.push_back(kIdentity[k / 3][k % 3] * static_cast<double>(start.atom_count()));
 }
 
+Mat3 Relaxation::varied_matrix() const {
+    const size_t count = particles_.atom_count();
+    Mat3 matrix{};
+    for (size_t k = 0; k < 9; ++k) matrix[k / 3][k % 3] = variables_[3 * count + k] / static_cast<double>(count);
+    return matrix;
+}
+
 void Relaxation::set_gradient() {
     const size_t count = particles_.atom_count();
     gradient_.resize(variables_.size());
@@ -51,18 +72,20 @@ void Relaxation::set_gradient() {
     for (size_t i = 0; i < 3 * count; i += 3)
         largest_force_ = std::max(largest_force_, std::hypot(gradient_[i], gradient_[i + 1], gradient_[i + 2]));
     if (!options_.with_cell) return;
-    Mat3 deformation{};
-    for (size_t k = 0; k < 9; ++k) deformation[k / 3][k % 3] = variables_[3 * count + k] / static_cast<double>(count);
+    const Mat3 varied = varied_matrix();
     const double volume = std::abs(determinant(particles_.environment.cell));
+    const double mean_slope = -(virial_[0][0] + virial_[1][1] + virial_[2][2]) / 3;
+    const double opposed = options_.keeps_volume ? -mean_slope : options_.pressure * kBar * volume;
     Mat3 slope{};  // dH/dstrain, H the enthalpy
     largest_stress_ = 0;
     for (size_t i = 0; i < 3; ++i)
         for (size_t j = 0; j < 3; ++j) {
-            slope[i][j] = -0.5 * (virial_[i][j] + virial_[j][i]) + (i == j ? options_.pressure * kBar * volume : 0);
+            slope[i][j] = -0.5 * (virial_[i][j] + virial_[j][i]) + (i == j ? opposed : 0);
             largest_stress_ = std::max(largest_stress_, std::abs(slope[i][j]) / volume);
         }
-    transform_vectors(transposed(deformation), gradient_.data(), count);
-    const Mat3 by_deformation = product(slope, transposed(inverse(deformation)));
+    transform_vectors(transposed(deformation_of(varied, options_.keeps_volume)), gradient_.data(), count);
+    // The scale of constant volume adds only a multiple of the trace of `slope`, which is then zero.
+    const Mat3 by_deformation = product(slope, transposed(inverse(varied)));
     for (size_t i = 0; i < 3; ++i)
         for (size_t j = 0; j < 3; ++j)
             gradient_[3 * count + 3 * i + j] =
@@ -73,11 +96,11 @@ void Relaxation::place_atoms() {
     const size_t count = particles_.atom_count();
     std::copy_n(variables_.begin(), 3 * count, particles_.positions.begin());
     if (!options_.with_cell) return;
-    Mat3 deformation{};
-    for (size_t k = 0; k < 9; ++k) deformation[k / 3][k % 3] = variables_[3 * count + k] / static_cast<double>(count);
-    if (!(determinant(deformation) > 0.05 && determinant(deformation) < 20))
-        fail(Status::system, "the cell has ", determinant(deformation), " times its initial volume after ", move_count_,
+    const Mat3 varied = varied_matrix();
+    if (!(determinant(varied) > 0.05 && determinant(varied) < 20))
+        fail(Status::system, "the cell has ", determinant(varied), " times its initial volume after ", move_count_,
              " moves: the model does not hold this structure together");
+    const Mat3 deformation = deformation_of(varied, options_.keeps_volume);
     transform_vectors(deformation, particles_.positions.data(), count);
     particles_.environment.cell = start_cell_;
     transform_vectors(deformation, particles_.environment.cell[0].data(), 3);

@@ -3,7 +3,8 @@
 // one batch.
 //
 // With the cell, the variables are u_i and n F: positions = F u, lattice vectors = F (initial lattice vectors), F
-// symmetric. n is the number of atoms, which makes a strain about as stiff as an atom.
+// symmetric. n is the number of atoms, which makes a strain about as stiff as an atom. At constant volume F is divided
+// by the cube root of its determinant.
 #pragma once
 
 #include <memory>
@@ -20,6 +21,7 @@ struct RelaxationOptions {
     enum class Method { fire, lbfgs };
     Method method = Method::lbfgs;
     bool with_cell = false;
+    bool keeps_volume = false;     // with the cell: only its shape changes, and there is no pressure
     double pressure = 0;           // bar; used with the cell
     double largest_force = 0.01;   // eV/angstrom; converged when no force is larger and,
     double largest_stress = 5e-4;  // eV/angstrom^3; with the cell, no stress component is farther from the pressure
@@ -50,6 +52,7 @@ public:
     bool is_finished() const { return is_converged_ || is_at_limit_; }
 
 private:
+    Mat3 varied_matrix() const;  // the part of the variables that deforms the cell
     void set_gradient();
     void place_atoms();
 

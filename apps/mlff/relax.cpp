@@ -182,9 +182,9 @@ private:
     }
     // One slow structure must not let results pile up.
     bool has_room(int64_t atoms) const {
-        const size_t most_waiting = 4096;
+        constexpr size_t kMostWaiting = 16384;
         const int64_t most = most_atoms_ > 0 ? most_atoms_ : forces_->most_atoms();
-        return batch_->atom_count() + atoms <= most && waiting_.size() < most_waiting;
+        return batch_->atom_count() + atoms <= most && waiting_.size() < kMostWaiting;
     }
     void begin_batch(const std::string& head) {
         head_ = head;
@@ -323,7 +323,8 @@ void add_relax(CLI::App& app, Work& work) {
                       "go on after the structures in OUT.part of a run that was stopped, with the same options");
     command->footer(
         R"(Relaxes every frame of FILE, many at a time. A structure that does not converge is written too,
-with converged=no, and the exit code is 1. Ctrl-C and other signals keep what is finished in OUT.part.
+with converged=no, and the exit code is 1. Ctrl-C and other signals keep what is finished in
+OUT.part.
 
 Examples:
   # Relax molecules until no force exceeds 0.01 eV/A

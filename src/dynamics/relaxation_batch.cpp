@@ -6,14 +6,20 @@
 
 namespace mlff {
 
-int64_t RelaxationBatch::atom_count() const {
-    int64_t count = 0;
-    for (const Member& member : members_) count += static_cast<int64_t>(member.relaxation.particles().atom_count());
-    return count;
+void RelaxationBatch::add(int64_t id, Relaxation relaxation) {
+    atom_count_ += static_cast<int64_t>(relaxation.particles().atom_count());
+    members_.push_back({id, std::move(relaxation), {}, {}});
+}
+
+void RelaxationBatch::count_atoms() {
+    atom_count_ = 0;
+    for (const Member& member : members_)
+        atom_count_ += static_cast<int64_t>(member.relaxation.particles().atom_count());
 }
 
 void RelaxationBatch::drop_after(int64_t id) {
     std::erase_if(members_, [&](const Member& member) { return member.id > id; });
+    count_atoms();
 }
 
 std::vector<RelaxationBatch::Member> RelaxationBatch::step() {
@@ -45,12 +51,13 @@ std::vector<RelaxationBatch::Member> RelaxationBatch::step() {
         has_error |= member.error.has_value();
     }
     std::vector<Member> leaving;
-    if (!has_error && static_cast<double>(done_atoms) < least_turnover_ * static_cast<double>(atom_count()))
+    if (!has_error && static_cast<double>(done_atoms) < least_turnover_ * static_cast<double>(atom_count_))
         return leaving;
     const auto end_of_staying =
         std::stable_partition(members_.begin(), members_.end(), [](const Member& member) { return !member.is_done(); });
     std::move(end_of_staying, members_.end(), std::back_inserter(leaving));
     members_.erase(end_of_staying, members_.end());
+    count_atoms();
     return leaving;
 }
 

@@ -27,18 +27,21 @@ public:
     explicit RelaxationBatch(BatchForces& forces, double least_turnover = 0)
         : forces_(forces), least_turnover_(least_turnover) {}
 
-    void add(int64_t id, Relaxation relaxation) { members_.push_back({id, std::move(relaxation), {}, {}}); }
+    void add(int64_t id, Relaxation relaxation);
     bool is_empty() const { return members_.empty(); }
-    int64_t atom_count() const;
+    int64_t atom_count() const { return atom_count_; }
     // Evaluates all members and moves those that are not done. Returns those that leave, in the order of add().
     std::vector<Member> step();
     // Ends those with larger ids.
     void drop_after(int64_t id);
 
 private:
+    void count_atoms();
+
     BatchForces& forces_;
     double least_turnover_;
     std::vector<Member> members_;
+    int64_t atom_count_ = 0;
     std::vector<SystemView> systems_;
     std::vector<BatchAnswer*> answers_;
 };

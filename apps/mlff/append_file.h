@@ -18,7 +18,8 @@ public:
     AppendFile& operator=(const AppendFile&) = delete;
 
     void write(std::string_view text);  // throws Error{file} (disk full, say)
-    uint64_t sync();                    // all that was written is on disk; its size
+    uint64_t size() const { return size_; }
+    uint64_t sync();  // all that was written is on disk; its size
 
 private:
     std::string path_;

@@ -21,7 +21,9 @@
 #include "dynamics/session_forces.h"
 #include "dynamics/units.h"
 #include "formats/extxyz.h"
+#include "md_many.h"
 #include "md_options.h"
+#include "md_start.h"
 #include "md_watch.h"
 #include "moving_atoms.h"
 #include "plan_warning.h"
@@ -61,52 +63,6 @@ Frame read_start(const MdOptions& options) {
     return chosen;
 }
 
-// Names the file, unless it is an option that is wrong.
-Error in_file(const std::string& path, const Error& error) {
-    return error.status() == Status::argument ? error : Error(error.status(), concat(path, ": ", error.what()));
-}
-
-Particles start_particles(const MdOptions& options, const DynamicsOptions& dynamics, const Frame& frame) {
-    try {
-        Particles particles = moving_atoms(frame, options.fixed);
-        if (particles.atom_count() == 0) fail(Status::system, "no atoms");
-        if (!options.restart.empty()) return particles;  // velocities are those of the restart file
-        particles.rigid_degrees = count_rigid_degrees(dynamics, particles);
-        if (has_velocities(frame)) {
-            if (particles.rigid_degrees > 0 && !particles.has_fixed_atoms()) remove_momentum(particles);
-        } else {
-            if (!options.temperature)
-                fail(Status::argument,
-                     "--temperature is needed for the initial velocities: the file has no column velocities");
-            set_temperature(particles, *options.temperature, options.seed);
-        }
-        return particles;
-    } catch (const Error& error) {
-        throw in_file(options.input, error);
-    }
-}
-
-Restart read_matching_restart(const MdOptions& options, const Particles& start) {
-    Restart restart = read_restart(options.restart);
-    if (restart.state.particles.atomic_numbers != start.atomic_numbers)
-        fail(Status::argument, "--restart ", options.restart, " has other atoms than ", options.input);
-    if (restart.state.particles.environment.periodic != start.environment.periodic)
-        fail(Status::argument, "--restart ", options.restart, " is periodic in other directions than ", options.input);
-    const auto before = [&](const std::string& key) {
-        const auto found = restart.run.find(key);
-        return found == restart.run.end() ? std::string("none") : found->second;
-    };
-    for (const auto& [key, value] : options.choices())
-        if (before(key) != value)
-            fail(Status::argument, "--restart ", options.restart, " was written with --", key, " ", before(key),
-                 ", not ", value, "; to change it, start a new run from the last frame of the trajectory");
-    std::vector<uint8_t> fixed = start.is_fixed;
-    fixed.resize(start.atom_count(), 0);
-    if (fixed != restart.state.particles.is_fixed)
-        fail(Status::argument, "--restart ", options.restart, " was written with other fixed atoms");
-    return restart;
-}
-
 // The log: a line of numbers every so many steps.
 class Log {
 public:
@@ -125,16 +81,7 @@ public:
     }
     void add(const MolecularDynamics& dynamics) {
         std::ostringstream line;
-        line << std::setprecision(12) << dynamics.step_count() << ","
-             << static_cast<double>(dynamics.step_count()) * dynamics.time_step() << "," << dynamics.temperature()
-             << "," << dynamics.potential_energy() << "," << dynamics.kinetic_energy() << "," << dynamics.total_energy()
-             << ",";
-        if (!dynamics.options().barostat) line << dynamics.conserved_energy();
-        line << ",";
-        if (dynamics.options().wants_virial)
-            line << dynamics.pressure() / kBar << "," << std::abs(determinant(dynamics.cell()));
-        else
-            line << ",";
+        line << std::setprecision(12) << md_log_numbers(dynamics);
         if (forces_.are_watched())
             line << "," << forces_.reading().sigma_max << "," << forces_.reading().atoms_outside;
         else if (dynamics.trust_step() >= 0)  // on a GPU, of the last step in which it was measured
@@ -148,8 +95,7 @@ public:
 
 private:
     static std::string header(bool has_watch) {
-        return concat("step,time_fs,temperature_K,potential_eV,kinetic_eV,total_eV,conserved_eV,pressure_bar,volume_A3",
-                      has_watch ? ",sigma_max_eV_per_A,atoms_outside" : "");
+        return concat(kMdLogHeader, has_watch ? ",sigma_max_eV_per_A,atoms_outside" : "");
     }
 
     AppendFile file_;
@@ -383,15 +329,17 @@ private:
 };
 
 int run_md(const MdOptions& options) {
+    if (options.wants_many()) return run_many_md(options);
     DynamicsOptions dynamics_options = options.dynamics();
     options.watch_rules();  // refuses what contradicts itself, before anything is read
     if (!options.output.empty()) check_trajectory_name(options.output);
     const Frame frame = read_start(options);
-    Particles particles = start_particles(options, dynamics_options, frame);
+    Particles particles = start_particles(options, dynamics_options, frame, options.input);
     const std::array<bool, 3>& periodic = particles.environment.periodic;
     std::optional<Restart> restart;
     if (!options.restart.empty()) {
-        restart = read_matching_restart(options, particles);
+        restart = read_restart(options.restart);
+        check_restart(*restart, options, particles, options.input);
         if (restart->state.step_count >= options.steps)
             fail(Status::argument, "--steps ", options.steps, " counts the whole run, and ", options.restart,
                  " is already at step ", restart->state.step_count);
@@ -459,6 +407,10 @@ Examples:
   mlff md water.xyz --ensemble nvt --temperature 300 --steps 20000 --dt 0.5 --output run.xyz
   # Continue it to 20 ps
   mlff md water.xyz --ensemble nvt --temperature 300 --steps 40000 --dt 0.5 --output run.xyz --restart run.restart
+  # All structures of a file, each with a trajectory and a log in the folder many
+  mlff md conformers.xyz --all --ensemble nvt --temperature 300 --steps 2000 --dt 0.5 --output many
+  # Replica exchange of 8 copies between 300 and 600 K
+  mlff md peptide.xyz --replicas 8 --temperatures 300,600 --ensemble nvt --steps 2000 --dt 0.5 --output ladder
   # Constant pressure with a MACE model, with a log
   mlff md box.xyz --model X.model --ensemble npt --temperature 300 --pressure 1 --steps 9000 --dt 1 --log npt.csv)");
     command->callback([options, &work] { work = [options] { return run_md(*options); }; });

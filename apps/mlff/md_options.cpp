@@ -112,6 +112,31 @@ void MdOptions::add_to(CLI::App& command) {
         ->option_text("A")
         ->group(dynamics);
 
+    const std::string many = "Many structures";
+    command
+        .add_flag(
+            "--all", all,
+            "run all frames of FILE together, each with its own cell, seed (seed= in its comment line, else --seed "
+            "+ its index) and temperature (temperature= there, else --temperature)")
+        ->group(many);
+    command
+        .add_option("--replicas", replicas,
+                    "replica exchange of N copies of the structure, each at its own temperature")
+        ->check(CLI::Range(2, 100'000))
+        ->option_text("N")
+        ->group(many);
+    command
+        .add_option(
+            "--temperatures", temperatures,
+            "temperatures of the replicas in K: the lowest and the highest, with equal ratios in between, or all")
+        ->delimiter(',')
+        ->option_text("K,K,...")
+        ->group(many);
+    command.add_option("--exchange-every", exchange_every, "steps between swaps of replicas (default: 100)")
+        ->check(CLI::PositiveNumber)
+        ->option_text("N")
+        ->group(many);
+
     const std::string trust = "Trust";
     CLI::Option* const watch_flag =
         command
@@ -158,7 +183,11 @@ void MdOptions::add_to(CLI::App& command) {
         ->group(trust);
 
     const std::string files = "Files";
-    command.add_option("--output", output, "write the trajectory to OUT: .xyz (extended XYZ) or .h5 (H5MD)")
+    command
+        .add_option(
+            "--output", output,
+            "write the trajectory to OUT: .xyz (extended XYZ) or .h5 (H5MD); of many structures, trajectories and "
+            "logs to the folder OUT")
         ->option_text("OUT")
         ->group(files);
     command.add_option("--output-every", output_every, "steps between frames of the trajectory")
@@ -277,6 +306,8 @@ std::string MdOptions::checkpoint_path() const {
     return named_after.extension() == ".xyz" ? fs::path(named_after).replace_extension(".restart").string()
                                              : named_after.string() + ".restart";
 }
+
+std::string MdOptions::many_restart_path() const { return (std::filesystem::path(output) / "all.restart").string(); }
 
 std::string MdOptions::last_frames_path() const {
     return std::filesystem::path(checkpoint_path()).replace_extension(".last.xyz").string();

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "command.h"
 #include "dynamics/molecular_dynamics.h"
@@ -28,6 +29,11 @@ struct MdOptions {
     int64_t remove_momentum_every = 0;
     std::string fixed;
 
+    bool all = false;  // every frame, all at once
+    std::optional<int64_t> replicas;
+    std::vector<double> temperatures;  // of the replicas: the lowest and the highest, or all
+    std::optional<int64_t> exchange_every;
+
     std::string output, log, checkpoint, restart;
     int64_t output_every = 100, log_every = 100, checkpoint_every = 10'000;
     bool overwrite = false;
@@ -49,6 +55,8 @@ struct MdOptions {
     std::map<std::string, std::string> choices() const;
     std::string checkpoint_path() const;
     std::string last_frames_path() const;
+    bool wants_many() const { return all || replicas || !temperatures.empty() || exchange_every; }
+    std::string many_restart_path() const;  // of wants_many(): output is a folder then
 };
 
 }  // namespace mlff::app

@@ -16,6 +16,13 @@ ProgressLine::~ProgressLine() {
     if (is_terminal_) std::fputs("\r\033[K", stderr);
 }
 
+void ProgressLine::pause() {
+    if (!is_terminal_ || phase_.empty()) return;
+    std::fputs("\r\033[K", stderr);
+    std::fflush(stderr);
+    phase_.clear();
+}
+
 void ProgressLine::show(const std::string& phase, double part) {
     const int percent = static_cast<int>(100 * part);
     if (!is_terminal_ || (percent == percent_ && phase == phase_)) return;

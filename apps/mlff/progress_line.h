@@ -16,6 +16,8 @@ public:
 
     // `part` of the work is done, from 0 to 1. If it falls, other work has begun.
     void show(const std::string& phase, double part);
+    // Clears the line, for other output; the next show() writes it again.
+    void pause();
 
 private:
     using Clock = std::chrono::steady_clock;

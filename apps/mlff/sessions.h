@@ -26,17 +26,19 @@ public:
 
     Session& for_head(const std::string& head) {
         auto& session = sessions_[head];
-        if (!session) {
-            SessionOptions options = options_;
-            options.head = head;
-            session = std::make_unique<Session>(model_, options);
-        }
+        if (!session) session = std::make_unique<Session>(model_, options_for(head));
         return *session;
+    }
+    SessionOptions options_for(const std::string& head) const {
+        SessionOptions options = options_;
+        options.head = head;
+        return options;
     }
     std::string head_of(const Frame& frame) const { return app::head_of(frame, *model_, options_.head); }
     Session& for_frame(const Frame& frame) { return for_head(head_of(frame)); }
 
     const Model& model() const { return *model_; }
+    const std::shared_ptr<const Model>& shared_model() const { return model_; }
 
 private:
     std::shared_ptr<const Model> model_;

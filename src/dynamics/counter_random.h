@@ -13,8 +13,9 @@
 
 namespace mlff {
 
-// Indices below this belong to atoms; the others to thermostats and barostats.
-inline constexpr uint64_t kThermostatDraw = uint64_t{1} << 60, kBarostatDraw = uint64_t{2} << 60;
+// Indices below this belong to atoms; the others to thermostats, barostats and swaps of replicas.
+inline constexpr uint64_t kThermostatDraw = uint64_t{1} << 60, kBarostatDraw = uint64_t{2} << 60,
+                          kExchangeDraw = uint64_t{3} << 60;
 
 // Three independent standard normal numbers for draw `index` of step `step`, by Box and Muller from uniform numbers in
 // (0, 1).

@@ -143,7 +143,8 @@ void MolecularDynamics::drift() {
         now_.particles.positions[i] += 0.5 * options_.time_step * now_.particles.velocities[i];
 }
 
-void MolecularDynamics::step_here() {
+void MolecularDynamics::begin_step() {
+    if (guard_) recent_.next().take(*this);
     Particles& particles = now_.particles;
     const int64_t step = ++now_.step_count;
     if (thermostat_) now_.heat += thermostat_->begin_step(particles, step);
@@ -152,6 +153,11 @@ void MolecularDynamics::step_here() {
     if (thermostat_) now_.heat += thermostat_->half_way(particles, step);
     if (barostat_ && barostat_->acts_at(step)) barostat_->rescale(particles, now_.virial, step);
     drift();
+}
+
+void MolecularDynamics::finish_step() {
+    Particles& particles = now_.particles;
+    const int64_t step = now_.step_count;
     compute_forces();
     kick();
     if (thermostat_) now_.heat += thermostat_->end_step(particles, step);
@@ -161,16 +167,33 @@ void MolecularDynamics::step_here() {
         if (!particles.environment.is_periodic() && particles.atom_count() > 2) remove_rotation(particles);
         now_.heat += particles.kinetic_energy() - before;
     }
+    if (guard_) guard_->check(particles, step);
 }
 
 void MolecularDynamics::advance(int64_t count, const std::function<bool()>& goes_on) {
     if (resident_) return resident_->advance(now_, now_.step_count + count, goes_on, guard_ ? &*guard_ : nullptr);
     for (int64_t i = 0; i < count; ++i) {
-        if (guard_) recent_.next().take(*this);
-        step_here();
-        if (guard_) guard_->check(now_.particles, now_.step_count);
+        begin_step();
+        finish_step();
         if (goes_on && !goes_on()) return;
     }
+}
+
+void swap_atoms(MolecularDynamics& cold, MolecularDynamics& hot, double warming) {
+    const double cold_before = cold.total_energy(), hot_before = hot.total_energy();
+    DynamicsNow &a = cold.now_, &b = hot.now_;
+    std::swap(a.particles.positions, b.particles.positions);
+    std::swap(a.particles.velocities, b.particles.velocities);
+    std::swap(a.particles.environment.cell, b.particles.environment.cell);
+    std::swap(a.forces, b.forces);
+    std::swap(a.virial, b.virial);
+    std::swap(a.potential_energy, b.potential_energy);
+    std::swap(cold.searched_positions_, hot.searched_positions_);
+    std::swap(cold.searched_cell_, hot.searched_cell_);
+    for (double& velocity : a.particles.velocities) velocity /= warming;
+    for (double& velocity : b.particles.velocities) velocity *= warming;
+    a.heat += cold.total_energy() - cold_before;
+    b.heat += hot.total_energy() - hot_before;
 }
 
 void MolecularDynamics::move_to_device(DeviceStepper& stepper, ThreadTeam& team) {

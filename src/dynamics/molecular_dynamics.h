@@ -102,6 +102,11 @@ public:
     // GPU, steps already launched are finished. `goes_on` must not access the atoms.
     void advance(int64_t count, const std::function<bool()>& goes_on = {});
 
+    // The two halves of a step, for systems whose forces are computed together in between (many_dynamics.h): positions
+    // are new after the first, and the second asks the provider for their forces. Not on a GPU.
+    void begin_step();
+    void finish_step();
+
     const Particles& particles() const { return here().particles; }
     const std::vector<double>& forces() const { return here().forces; }  // eV/angstrom
     const RecentSnapshots& recent() const;  // the steps before the last one, if watch() was called
@@ -128,11 +133,14 @@ public:
 
     DynamicsState state() const;
 
+    // Swaps the atoms of two runs of the same system, with their forces. Velocities are scaled: multiplied by `warming`
+    // where they come to `hot`, divided by it where they come to `cold`. Counts as heat. Not on a GPU.
+    friend void swap_atoms(MolecularDynamics& cold, MolecularDynamics& hot, double warming);
+
 private:
     MolecularDynamics(std::unique_ptr<ForceProvider> owned, ForceProvider* provider, Particles particles,
                       const DynamicsOptions& options);
     const DynamicsNow& here() const;  // including the atoms
-    void step_here();
     void compute_forces();
     void kick();   // updates velocities by half a step
     void drift();  // updates positions by half a step
@@ -151,5 +159,7 @@ private:
     mutable RecentSnapshots recent_;
     std::unique_ptr<ResidentMotion> resident_;
 };
+
+void swap_atoms(MolecularDynamics& cold, MolecularDynamics& hot, double warming);
 
 }  // namespace mlff

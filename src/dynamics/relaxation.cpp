@@ -131,44 +131,4 @@ void Relaxation::advance(double energy, std::span<const double> forces, const Ma
     place_atoms();
 }
 
-void relax_together(Session& session, std::span<Relaxation> relaxations) {
-    struct Answer {
-        double energy = 0;
-        std::vector<double> forces;
-        Mat3 virial{};
-    };
-    std::vector<Answer> answers(relaxations.size());
-    std::vector<SystemView> systems;
-    std::vector<Results> results;
-    std::vector<size_t> active;
-    for (;;) {
-        systems.clear();
-        results.clear();
-        active.clear();
-        for (size_t i = 0; i < relaxations.size(); ++i) {
-            if (relaxations[i].is_finished()) continue;
-            Answer& answer = answers[i];
-            answer.forces.resize(relaxations[i].particles().positions.size());
-            Results wanted;
-            wanted.outputs.energy = &answer.energy;
-            wanted.outputs.forces = answer.forces.data();
-            systems.push_back(relaxations[i].particles().view());
-            if (relaxations[i].moves_cell() || session.model().gives_virial(systems.back()))
-                wanted.outputs.virial = answer.virial[0].data();
-            results.push_back(wanted);
-            active.push_back(i);
-        }
-        if (active.empty()) return;
-        session.evaluate_unchecked(systems, results);
-        for (const size_t i : active) {
-            try {
-                relaxations[i].advance(answers[i].energy, answers[i].forces, answers[i].virial);
-            } catch (const Error& error) {
-                throw Error(error.status(),
-                            relaxations.size() > 1 ? concat("structure ", i, ": ", error.what()) : error.what());
-            }
-        }
-    }
-}
-
 }  // namespace mlff

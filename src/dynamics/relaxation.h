@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Relaxes structures to a minimum of the energy or, with the cell, of the enthalpy E + P V. Several are evaluated in
-// one batch.
+// Relaxes a structure to a minimum of the energy or, with the cell, of the enthalpy E + P V. relaxation_batch.h relaxes
+// several at once.
 //
 // With the cell, the variables are u_i and n F: positions = F u, lattice vectors = F (initial lattice vectors), F
 // symmetric. n is the number of atoms, which makes a strain about as stiff as an atom. At constant volume F is divided
@@ -13,7 +13,6 @@
 
 #include "dynamics/minimizer.h"
 #include "dynamics/particles.h"
-#include "engine/session.h"
 
 namespace mlff {
 
@@ -66,8 +65,5 @@ private:
     int64_t move_count_ = 0;
     bool is_converged_ = false, is_at_limit_ = false;
 };
-
-// Advances all unfinished relaxations as one batch until all are finished.
-void relax_together(Session& session, std::span<Relaxation> relaxations);
 
 }  // namespace mlff

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <memory>
 
 #include "core/elements.h"
 #include "core/error.h"
@@ -13,6 +14,8 @@ namespace mlff {
 namespace {
 
 constexpr const char* kFormat = "mlff-dynamics";
+constexpr const char* kManyFormat = "mlff-many-dynamics";
+constexpr const char* kEnded = "ended";
 constexpr const char* kVersion = "1";
 constexpr const char* kPrefix = "run.";
 
@@ -87,20 +90,27 @@ int64_t step_number(const std::string& text, const std::string& path) {
     return step;
 }
 
-}  // namespace
+// The contents of a file, with the numbers that are nowhere else; the others stay in the restart.
+struct Packed {
+    std::vector<uint8_t> is_fixed, periodic;
+    std::array<double, 4> scalars;
+    Safetensors contents;
+};
 
-void write_restart(const std::string& path, const Restart& restart) {
+std::unique_ptr<Packed> pack(const Restart& restart) {
+    auto packed = std::make_unique<Packed>();
     const DynamicsState& state = restart.state;
     const Particles& particles = state.particles;
     const SystemView& environment = particles.environment;
     const auto count = particles.atom_count();
     const auto atoms = static_cast<int64_t>(count);
-    std::vector<uint8_t> is_fixed(count), periodic(3);
+    std::vector<uint8_t>&is_fixed = packed->is_fixed, &periodic = packed->periodic;
+    is_fixed.resize(count);
+    periodic.resize(3);
     for (size_t atom = 0; atom < count; ++atom) is_fixed[atom] = !particles.moves(atom);
     for (size_t k = 0; k < 3; ++k) periodic[k] = environment.periodic[k];
-    const std::array<double, 4> scalars = {state.potential_energy, state.heat, environment.total_charge,
-                                           environment.spin_multiplicity};
-    Safetensors contents;
+    packed->scalars = {state.potential_energy, state.heat, environment.total_charge, environment.spin_multiplicity};
+    Safetensors& contents = packed->contents;
     const auto add = [&](const char* name, const double* data, std::vector<int64_t> shape) {
         size_t size = 1;
         for (int64_t length : shape) size *= static_cast<size_t>(length);
@@ -115,14 +125,92 @@ void write_restart(const std::string& path, const Restart& restart) {
     add("cell", environment.cell[0].data(), {3, 3});
     add("searched_cell", state.searched_cell[0].data(), {3, 3});
     add("thermostat", state.thermostat.data(), {static_cast<int64_t>(state.thermostat.size())});
-    add("scalars", scalars.data(), {4});
+    add("scalars", packed->scalars.data(), {4});
     contents.tensors.emplace_back("atomic_numbers",
                                   tensor_of(DType::int32, particles.atomic_numbers.data(), count, {atoms}));
     contents.tensors.emplace_back("is_fixed", tensor_of(DType::uint8, is_fixed.data(), count, {atoms}));
     contents.tensors.emplace_back("periodic", tensor_of(DType::uint8, periodic.data(), 3, {3}));
     contents.metadata = {{"format", kFormat}, {"version", kVersion}, {"step", std::to_string(state.step_count)}};
     for (const auto& [key, value] : restart.run) contents.metadata[kPrefix + key] = value;
-    write_safetensors(path, contents);
+    return packed;
+}
+
+// "17/positions" becomes 17 and "positions".
+std::pair<size_t, std::string> member_and_name(const std::string& text, size_t count, const std::string& path) {
+    size_t member = 0;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), member);
+    const auto length = static_cast<size_t>(parsed.ptr - text.data());
+    if (parsed.ec != std::errc() || length + 1 >= text.size() || text[length] != '/' || member >= count)
+        fail(Status::format, path, ": '", text, "' belongs to none of the ", count, " systems of the restart file");
+    return {member, text.substr(length + 1)};
+}
+
+}  // namespace
+
+void write_restart(const std::string& path, const Restart& restart) {
+    write_safetensors(path, pack(restart)->contents);
+}
+
+void write_many_restart(const std::string& path, const ManyRestart& restart) {
+    Safetensors all;
+    std::vector<std::unique_ptr<Packed>> packed;
+    all.metadata = {{"format", kManyFormat}, {"version", kVersion}, {"count", std::to_string(restart.members.size())}};
+    for (const auto& [key, value] : restart.run) all.metadata[kPrefix + key] = value;
+    for (size_t i = 0; i < restart.members.size(); ++i) {
+        const std::string prefix = std::to_string(i) + "/";
+        if (!restart.ended[i].empty()) {
+            all.metadata[prefix + kEnded] = restart.ended[i];
+            continue;
+        }
+        packed.push_back(pack(restart.members[i]));
+        Safetensors& contents = packed.back()->contents;
+        for (auto& [key, value] : contents.metadata) all.metadata[prefix + key] = std::move(value);
+        for (auto& [name, tensor] : contents.tensors) all.tensors.emplace_back(prefix + name, std::move(tensor));
+    }
+    write_safetensors(path, all);
+}
+
+ManyRestart read_many_restart(const std::string& path) {
+    const auto file = MappedFile::open(path);
+    return parse_many_restart(read_safetensors(file->bytes(), path), path);
+}
+
+ManyRestart parse_many_restart(const Safetensors& contents, const std::string& path) {
+    const auto text = [&](const char* key) {
+        const auto found = contents.metadata.find(key);
+        return found == contents.metadata.end() ? std::string() : found->second;
+    };
+    if (text("format") != kManyFormat)
+        fail(Status::format, path, ": not a restart file of many systems (format '", text("format"), "', expected ",
+             kManyFormat, ")");
+    if (text("version") != kVersion)
+        fail(Status::unsupported, path, ": version '", text("version"), "' of the restart format, expected version ",
+             kVersion);
+    const auto count = static_cast<size_t>(step_number(text("count"), path));
+    if (count > contents.metadata.size()) fail(Status::format, path, ": systems are missing in the restart file");
+    ManyRestart restart;
+    restart.ended.resize(count);
+    std::vector<Safetensors> members(count);
+    for (const auto& [key, value] : contents.metadata) {
+        if (key == "format" || key == "version" || key == "count") continue;
+        if (key.starts_with(kPrefix)) {
+            restart.run[key.substr(std::strlen(kPrefix))] = value;
+            continue;
+        }
+        const auto [member, name] = member_and_name(key, count, path);
+        if (name == kEnded)
+            restart.ended[member] = value;
+        else
+            members[member].metadata[name] = value;
+    }
+    for (const auto& [name, tensor] : contents.tensors) {
+        const auto [member, own_name] = member_and_name(name, count, path);
+        members[member].tensors.emplace_back(own_name, tensor);
+    }
+    for (size_t i = 0; i < count; ++i)
+        restart.members.push_back(restart.ended[i].empty() ? parse_restart(members[i], concat(path, ": system ", i))
+                                                           : Restart{});
+    return restart;
 }
 
 Restart read_restart(const std::string& path) {

@@ -9,6 +9,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "dynamics/molecular_dynamics.h"
 #include "formats/safetensors.h"
@@ -26,5 +27,19 @@ void write_restart(const std::string& path, const Restart& restart);
 // Throws Error{file | format} that names the file and the fault.
 Restart read_restart(const std::string& path);
 Restart parse_restart(const Safetensors& contents, const std::string& name_for_errors);
+
+// Of many systems that step together: one file, so that all are at the same step.
+//
+//   __metadata__  format = "mlff-many-dynamics", version = "1", count, the caller's entries, whose names begin with
+//   "run.", and I/KEY for each KEY of the restart file of system I, or I/ended. tensors  I/NAME likewise
+struct ManyRestart {
+    std::vector<Restart> members;
+    std::vector<std::string> ended;          // [member]: why it left, and it has no state then; "" = it goes on
+    std::map<std::string, std::string> run;  // the caller's entries, without "run."
+};
+
+void write_many_restart(const std::string& path, const ManyRestart& restart);
+ManyRestart read_many_restart(const std::string& path);
+ManyRestart parse_many_restart(const Safetensors& contents, const std::string& name_for_errors);
 
 }  // namespace mlff

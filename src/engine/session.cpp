@@ -472,6 +472,10 @@ Precision Session::precision() const { return state_->precision; }
 const std::string& Session::head() const { return state_->head_name(); }
 const TrustMeter* Session::trust_meter() const { return state_->meter.get(); }
 int Session::thread_count() const { return state_->team.size(); }
+int64_t Session::most_batch_atoms() const {
+    const BatchEvaluation* const batches = state_->evaluator->batches();
+    return batches ? batches->most_batch_atoms() : 0;
+}
 int64_t Session::evaluation_count() const { return state_->evaluation_count; }
 int64_t Session::neighbor_build_count() const {
     return state_->neighbors.build_count() + state_->evaluator->neighbor_build_count();

@@ -76,6 +76,8 @@ public:
     const std::string& head() const;
     const TrustMeter* trust_meter() const;  // nullptr: none, or it was fitted to another head
     int thread_count() const;
+    // Systems of up to this many atoms in all are evaluated as one batch; 0: one after the other.
+    int64_t most_batch_atoms() const;
     int64_t evaluation_count() const;
     int64_t neighbor_build_count() const;
 

@@ -8,7 +8,7 @@
 #include "core/elements.h"
 #include "core/error.h"
 #include "core/matrix3.h"
-#include "dynamics/relaxation.h"
+#include "dynamics/relaxation_batch.h"
 #include "dynamics/units.h"
 #include "test_dynamics_support.h"
 
@@ -19,12 +19,14 @@ namespace {
 
 using Method = RelaxationOptions::Method;
 
-Session analytic_session() {
+SessionOptions analytic_options() {
     SessionOptions options;
     options.device = "cpu";
     options.thread_count = 1;
-    return Session(make_analytic_model(), options);
+    return options;
 }
+
+Session analytic_session() { return Session(make_analytic_model(), analytic_options()); }
 
 double distance(const Particles& particles, size_t a, size_t b) {
     const double* x = particles.positions.data();
@@ -69,7 +71,8 @@ TEST_CASE("FIRE and L-BFGS bring several molecules to their minima together") {
         Particles held = argon_atoms({0, 0, 0, 2.6, 0, 0, 0, 2.4, 0});
         held.is_fixed = {1, 1, 0};
         relaxations.emplace_back(held, options);
-        relax_together(session, relaxations);
+        SessionBatch forces(session, make_analytic_model(), analytic_options());
+        relax_together(forces, relaxations);
         const double bond = 2 * covalent_radius(18);
         CHECK(bond == doctest::Approx(distance(relaxations[0].particles(), 0, 1)).epsilon(1e-4));
         for (const auto& [a, b] : {std::pair<size_t, size_t>{0, 1}, {0, 2}, {1, 2}})
@@ -98,7 +101,8 @@ TEST_CASE("with the cell a strained crystal becomes regular again, and smaller u
         relaxations.emplace_back(strained(close_packed(2.1)), options);
         options.pressure = 50'000;
         relaxations.emplace_back(strained(close_packed(2.1)), options);
-        relax_together(session, relaxations);
+        SessionBatch forces(session, make_analytic_model(), analytic_options());
+        relax_together(forces, relaxations);
         double side[2];
         for (size_t i = 0; i < 2; ++i) {
             CHECK(relaxations[i].is_converged());
@@ -127,7 +131,8 @@ TEST_CASE("a relaxation stops at its limit, and refuses what it cannot do") {
     options.step_limit = 3;
     std::vector<Relaxation> relaxations;
     relaxations.emplace_back(argon_atoms({0, 0, 0, 3.4, 0.2, 0}), options);
-    relax_together(session, relaxations);
+    SessionBatch forces(session, make_analytic_model(), analytic_options());
+    relax_together(forces, relaxations);
     CHECK(!relaxations[0].is_converged());
     CHECK(relaxations[0].move_count() == 3);
     CHECK(relaxations[0].energy() == doctest::Approx(energy_of(session, relaxations[0].particles())));

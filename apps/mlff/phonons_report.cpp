@@ -98,7 +98,8 @@ std::vector<std::string> cell_sentences(const Setup& setup, const PhononResults&
     lines.push_back(concat("primitive cell: ", phonon_formula(setup.primitive), ", ", setup.primitive.atom_count(),
                            " of ", setup.unit_cell.atom_count(), " atoms of the cell"));
     lines.push_back(concat("supercell: ", setup.map.cell_count(), " primitive cells, ", setup.supercell.atom_count(),
-                           " atoms; ", results.displacements.size(), " displaced supercells"));
+                           " atoms; ", results.displacements.size(),
+                           results.displacements.size() == 1 ? " displaced supercell" : " displaced supercells"));
     if (results.rest)
         lines.push_back(phonon_line("at rest: largest force %.2g eV/A", results.rest->largest_force) +
                         (results.rest->pressure

@@ -52,7 +52,7 @@ Crystal make_crystal(const Particles& particles) {
     for (size_t k = 0; k < 3; ++k)
         if (!environment.periodic[k])
             fail(Status::system, "phonons need a crystal that is periodic in all directions; direction ", k + 1,
-                 " is not (for molecules there is 'mlff vibrations')");
+                 " is not");
     if (particles.atom_count() == 0) fail(Status::system, "phonons need at least one atom");
     if (environment.total_charge != 0 || environment.spin_multiplicity != 1)
         fail(Status::system, "phonons need a cell without charge and spin");

@@ -92,7 +92,8 @@ missing_packages() {
     fi
 }
 
-# What mlff can do without: HDF5 (H5MD trajectories), gfortran, valgrind and clang-format (parts of tests), what pip needs to build (the test of the Python package).
+# What mlff can do without: spglib (symmetry of crystals), HDF5 (H5MD trajectories), gfortran, valgrind and clang-format (parts of tests), what pip needs to build (the test of the Python package).
+has_spglib() { echo '#include <spglib.h>' | ${CXX:-g++} -E -x c++ - >/dev/null 2>&1; }
 has_hdf5() { echo '#include <hdf5.h>' | ${CXX:-g++} -E -x c++ -isystem /usr/include/hdf5/serial - >/dev/null 2>&1; }
 can_build_for_python() {
     python3 -c 'import ensurepip, os, sysconfig; os.stat(os.path.join(sysconfig.get_path("include"), "Python.h"))' 2>/dev/null
@@ -115,6 +116,7 @@ want() {
 }
 want_optional_packages() {
     [[ $1 != demo ]] && ! emulated_names "$1" >/dev/null || return 0
+    has_spglib || want spglib "mlff phonons will know only translations" libsymspg-dev
     has_hdf5 || want hdf5 "mlff will be built without H5MD trajectories" libhdf5-dev
     local python_packages=(python3-dev pybind11-dev)
     [[ $1 != test ]] || python_packages+=(python3-numpy)

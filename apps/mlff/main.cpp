@@ -98,6 +98,7 @@ int run(int argc, char** argv) {
     add_vibrations(app, work);
     add_eos(app, work);
     add_elastic(app, work);
+    add_phonons(app, work);
     add_validate(app, work);
     add_verify(app, work);
     add_bench(app, work);

@@ -2,6 +2,8 @@
 // Vectors and 3x3 matrices: strains, cells, stresses.
 #pragma once
 
+#include <cstddef>
+
 #include "core/system_view.h"
 
 namespace mlff {

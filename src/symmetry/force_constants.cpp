@@ -148,19 +148,17 @@ std::vector<double> force_derivatives(const SymmetryGroup& group, std::span<cons
         // Least squares over what is given and its images: sum of F u^T times the inverse of sum of u u^T.
         std::vector<Mat3> products(atom_count, Mat3{});
         Mat3 squares{};
-        const auto site = group.site_operations(atom);
-        for (const DisplacedForces& given : displaced) {
-            if (given.displacement.atom != atom) continue;
-            for (const SymmetryOperation* operation : site) {
-                const Vec3 vector = turned(operation->rotation, given.displacement.vector);
+        for (const DisplacedForces& given : displaced)
+            for (const SymmetryOperation& operation : group.operations()) {
+                if (operation.moved_to[static_cast<size_t>(given.displacement.atom)] != atom) continue;
+                const Vec3 vector = turned(operation.rotation, given.displacement.vector);
                 add_outer_product(squares, vector, vector);
                 for (size_t j = 0; j < atom_count; ++j) {
                     const double* force = &given.forces[3 * j];
-                    add_outer_product(products[static_cast<size_t>(operation->moved_to[j])],
-                                      turned(operation->rotation, {force[0], force[1], force[2]}), vector);
+                    add_outer_product(products[static_cast<size_t>(operation.moved_to[j])],
+                                      turned(operation.rotation, {force[0], force[1], force[2]}), vector);
                 }
             }
-        }
         const double size = (squares[0][0] + squares[1][1] + squares[2][2]) / 3;
         if (!(determinant(squares) > 1e-6 * size * size * size))
             fail(Status::argument, "the displacements of atom ", atom, " do not span three directions");

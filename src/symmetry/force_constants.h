@@ -45,8 +45,8 @@ private:
 std::vector<Displacement> displacements_for(const SymmetryGroup& group, double step, std::span<const Vec3> axes = {});
 
 // d(force on j) / d(position of i) for each atom i of `rows`: [row][j][3 of the force][3 of the position],
-// eV/angstrom^2. With all displacements of displacements_for(), or with others that site operations turn into three
-// directions; then without opposites the forces of the structure at rest must have been subtracted. Throws
+// eV/angstrom^2. With all displacements of displacements_for(), or with others of any atoms that operations turn into
+// three directions; then without opposites the forces of the structure at rest must have been subtracted. Throws
 // Error{argument} if they do not determine the answer.
 std::vector<double> force_derivatives(const SymmetryGroup& group, std::span<const DisplacedForces> displaced,
                                       std::span<const int32_t> rows);

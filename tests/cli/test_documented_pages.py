@@ -147,7 +147,7 @@ class Pages(CommandTest):
         self.run_page("quick-start.md", 9)
 
     def test_quick_reference(self):
-        self.run_page("quick-reference.md", 17)
+        self.run_page("quick-reference.md", 18)
 
     def test_gallery(self):
         self.run_page("gallery.md", 5)

@@ -36,6 +36,7 @@ void add_verify(CLI::App& app, Work& work);
 void add_bench(CLI::App& app, Work& work);
 void add_md(CLI::App& app, Work& work);
 void add_relax(CLI::App& app, Work& work);
+void add_neb(CLI::App& app, Work& work);
 void add_plan(CLI::App& app, Work& work);
 void add_compare(CLI::App& app, Work& work);
 void add_trust(CLI::App& app, Work& work);

@@ -94,6 +94,7 @@ int run(int argc, char** argv) {
     add_trust(app, work);
     add_md(app, work);
     add_relax(app, work);
+    add_neb(app, work);
     add_validate(app, work);
     add_verify(app, work);
     add_bench(app, work);

@@ -11,6 +11,7 @@
 #include "core/output_file.h"
 #include "dynamics/relaxation.h"
 #include "formats/extxyz.h"
+#include "frame_result.h"
 #include "moving_atoms.h"
 #include "neb_output.h"
 #include "plan_warning.h"
@@ -203,8 +204,17 @@ private:
         result_.summary = summarize(result_.path, true);
     }
 
+    void add_doubts() {
+        Frame frame = frames_.front();
+        for (const Image& image : result_.path.images) {
+            frame.positions = image;
+            result_.add_doubts(evaluate_frame(session_, frame));
+        }
+    }
+
     void write() {
         line_.reset();
+        if (session_.trust_meter() || session_.model().summary().member_count > 0) add_doubts();
         result_.model = options_.model.model;
         result_.device = session_.device_name();
         result_.precision = precision_name(session_.precision());

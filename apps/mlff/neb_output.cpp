@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "tools/report/html_page.h"
 #include "tools/report/svg_plot.h"
+#include "trust/formulas.h"
 
 namespace mlff::app {
 namespace {
@@ -18,8 +19,9 @@ namespace {
 constexpr double kKilojoulePerMole = 96.48533212331;  // of an eV
 
 std::string with_digits(double number, int digits) {
+    const bool is_zero = std::abs(number) < 0.5 * std::pow(10.0, -digits);  // and not -0
     std::ostringstream text;
-    text << std::fixed << std::setprecision(digits) << number;
+    text << std::fixed << std::setprecision(digits) << (is_zero ? 0.0 : number);
     return text.str();
 }
 
@@ -51,19 +53,24 @@ report::Plot energy_plot(const NebResult& result) {
 std::vector<std::vector<report::Cell>> image_rows(const NebResult& result) {
     std::vector<std::vector<report::Cell>> rows;
     const PathSummary& summary = result.summary;
-    for (size_t k = 0; k < summary.energies.size(); ++k)
+    for (size_t k = 0; k < summary.energies.size(); ++k) {
         rows.push_back({{std::to_string(k), "number"},
                         {with_digits(summary.distances[k], 4), "number"},
                         {with_digits(summary.energies[k], 6), "number"},
                         {with_digits(summary.energies[k] - summary.energies.front(), 6), "number"},
                         {with_digits(summary.slopes[k], 4), "number"},
                         {with_digits(result.largest_force(k), 4), "number"}});
+        for (const std::vector<double>* doubts : {&result.expected_errors, &result.spreads})
+            if (!doubts->empty()) rows.back().push_back({with_digits((*doubts)[k], 4), "number"});
+    }
     return rows;
 }
 
-const std::vector<std::string>& image_header() {
-    static const std::vector<std::string> header = {"image",       "distance/A",   "energy/eV",
-                                                    "relative/eV", "slope/(eV/A)", "max|F|/(eV/A)"};
+std::vector<std::string> image_header(const NebResult& result) {
+    std::vector<std::string> header = {"image",       "distance/A",   "energy/eV",
+                                       "relative/eV", "slope/(eV/A)", "max|F|/(eV/A)"};
+    if (!result.expected_errors.empty()) header.push_back("expected error/(eV/A)");
+    if (!result.spreads.empty()) header.push_back("max sigma_F/(eV/A)");
     return header;
 }
 
@@ -82,6 +89,18 @@ std::string verdict_sentence(const NebResult& result) {
 }
 
 }  // namespace
+
+void NebResult::add_doubts(const FrameResult& image) {
+    const size_t index = std::max(expected_errors.size(), spreads.size());
+    if (image.has_spread) spreads.push_back(image.sigma_max_force);
+    if (image.expected_errors.empty()) return;
+    expected_errors.push_back(*std::max_element(image.expected_errors.begin(), image.expected_errors.end()));
+    for (size_t atom = 0; atom < image.atom_count; ++atom)
+        if (trust::is_outside(image.alarm_error, image.expected_errors[atom], image.novelties[atom])) {
+            unknown_images.push_back(index);
+            return;
+        }
+}
 
 double NebResult::largest_force(size_t image) const {
     Image forces = path.results[image].forces;
@@ -110,6 +129,15 @@ std::string saddle_sentence(const NebResult& result) {
 std::vector<std::string> path_notes(const NebResult& result) {
     std::vector<std::string> notes;
     const PathSummary& summary = result.summary;
+    if (!result.unknown_images.empty()) {
+        std::string images;
+        for (const size_t image : result.unknown_images) images += (images.empty() ? "" : ", ") + std::to_string(image);
+        notes.push_back(
+            concat(result.unknown_images.size() == 1 ? "image " : "images ", images,
+                   ": atoms are unlike most in training, expect force errors up to ",
+                   with_digits(*std::max_element(result.expected_errors.begin(), result.expected_errors.end()), 2),
+                   " eV/A; mlff eval names the atoms"));
+    }
     for (const size_t minimum : summary.minima)
         notes.push_back(concat("image ", minimum,
                                " lies in a valley between two ridges: take it, relaxed, as the end "
@@ -134,13 +162,14 @@ std::vector<std::string> path_notes(const NebResult& result) {
 }
 
 void print_path(const NebResult& result) {
-    const std::vector<int> widths = {6, 12, 18, 14, 14, 16};
+    const std::vector<std::string> header = image_header(result);
+    const std::vector<int> widths = {6, 12, 18, 14, 14, 16, 24, 24};
     const auto print_row = [&](const auto& text_of_column) {
-        for (size_t k = 0; k < widths.size(); ++k) std::cout << std::setw(widths[k]) << text_of_column(k);
+        for (size_t k = 0; k < header.size(); ++k) std::cout << std::setw(widths[k]) << text_of_column(k);
         std::cout << "\n";
     };
     std::cout << "model " << result.model << ", " << result.device << ", " << result.precision << "\n";
-    print_row([&](size_t k) { return image_header()[k]; });
+    print_row([&](size_t k) { return header[k]; });
     for (const auto& row : image_rows(result)) print_row([&](size_t k) { return row[k].text; });
     for (const std::string& line : barrier_lines(result)) std::cout << line << "\n";
     std::cout << saddle_sentence(result) << "\n";
@@ -155,7 +184,9 @@ nlohmann::json path_json(const NebResult& result) {
         images.push_back({{"distance", summary.distances[k]},
                           {"energy", summary.energies[k]},
                           {"slope", summary.slopes[k]},
-                          {"largest_force", result.largest_force(k)}});
+                          {"largest_force", result.largest_force(k)},
+                          {"expected_error", result.expected_errors.empty() ? json() : json(result.expected_errors[k])},
+                          {"sigma_max_force", result.spreads.empty() ? json() : json(result.spreads[k])}});
     json saddle;
     if (summary.highest) {
         const size_t image = *summary.highest;
@@ -188,6 +219,7 @@ nlohmann::json path_json(const NebResult& result) {
             {"reaction_energy", summary.reaction_energy},
             {"saddle", saddle},
             {"minima", summary.minima},
+            {"unknown_images", result.unknown_images},
             {"images", images}};
 }
 
@@ -204,12 +236,14 @@ void write_path_report(const std::string& folder, const NebResult& result) {
         text += "- " + line + "\n";
     }
     body += "</ul>\n" + report::svg(energy_plot(result)) + "<h2>Images</h2>\n" +
-            report::html_table(image_header(), image_rows(result));
+            report::html_table(image_header(result), image_rows(result));
     text += "\n|";
-    for (const std::string& name : image_header())
-        text += " " + (name == "max|F|/(eV/A)" ? "max F/(eV/A)" : name) + " |";
+    for (std::string name : image_header(result)) {
+        std::replace(name.begin(), name.end(), '|', ' ');  // ends a cell in Markdown
+        text += " " + name + " |";
+    }
     text += "\n|";
-    for (size_t k = 0; k < image_header().size(); ++k) text += "---|";
+    for (size_t k = 0; k < image_header(result).size(); ++k) text += "---|";
     for (const auto& row : image_rows(result)) {
         text += "\n|";
         for (const report::Cell& cell : row) text += " " + cell.text + " |";

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "formats/extxyz.h"
+#include "frame_result.h"
 #include "properties/reaction_path.h"
 
 namespace mlff::app {
@@ -19,11 +20,17 @@ struct NebResult {
     ReactionPath path;
     PathSummary summary;
     std::optional<SaddleCheck> saddle;  // of the highest image, if there is one and the run was not stopped
+    // Of each image, if the model has a trust meter or is a committee; else empty.
+    std::vector<double> expected_errors;  // eV/A, the largest of a force
+    std::vector<double> spreads;          // eV/A, the largest standard deviation of a force among members
+    std::vector<size_t> unknown_images;   // with atoms that are unlike those of the training
     bool climbed = false, is_refined = false, is_converged = false, is_stopped = false;
     double band_force = 0;  // eV/A, the largest of the band
     int64_t band_moves = 0, refinement_moves = 0;
     double refined_distance = 0;  // A, from the highest image to the refined saddle
 
+    // What the model says about itself, for the next image.
+    void add_doubts(const FrameResult& image);
     double largest_force(size_t image) const;  // eV/A, on atoms that move
     // Whether barriers are those of an image at a saddle; else of the curve between images.
     bool is_exact() const { return climbed || is_refined; }

@@ -6,15 +6,9 @@
 #include <iterator>
 
 #include "core/error.h"
-#include "dynamics/fire.h"
-#include "dynamics/lbfgs.h"
 
 namespace mlff {
 namespace {
-
-constexpr double kLongestBandMove = 0.1;  // angstrom
-constexpr double kGrowth = 1.5;           // of the forces in one move
-constexpr int64_t kCarefulMoves = 20;
 
 // By the energies of an image and its neighbours; a mixture at extrema, so that it never jumps.
 Image improved_tangent(const Image& forward, const Image& backward, double energy_before, double energy,
@@ -90,13 +84,7 @@ void Band::evaluate(const ImageForces& forces) {
         climbing_ = highest();
         set_gradient();
     }
-    const double norm = length_of(gradient_);
-    if (climbing_ != climbing_before) {
-        minimizer_.reset();  // other forces from now on
-    } else if (norm > kGrowth * last_norm_ && move_count_ > 0 && !is_careful_) {
-        careful_until_ = move_count_ + kCarefulMoves;
-    }
-    last_norm_ = norm;
+    if (climbing_ != climbing_before) minimizer_.forget();
     is_converged_ = largest_force_ <= options_.largest_force;
 }
 
@@ -133,31 +121,14 @@ void Band::set_gradient() {
     largest_force_ = largest_move(gradient_);
 }
 
-// L-BFGS needs a third of the moves of FIRE, but where forces grow, what it has learned is wrong: FIRE leads away.
-void Band::choose_minimizer() {
-    const bool is_careful = move_count_ < careful_until_;
-    if (minimizer_ && is_careful == is_careful_) return;
-    if (is_careful)
-        minimizer_ = std::make_unique<Fire>();
-    else
-        minimizer_ = std::make_unique<Lbfgs>();
-    is_careful_ = is_careful;
-}
-
 void Band::move() {
-    choose_minimizer();
     variables_.clear();
     for (size_t k = 1; k + 1 < images_.size(); ++k)
         variables_.insert(variables_.end(), images_[k].begin(), images_[k].end());
-    std::vector<double> moved = variables_;
-    minimizer_->step(moved, 0, gradient_);  // there is no energy that these forces are the gradient of
-    for (size_t i = 0; i < moved.size(); ++i) moved[i] -= variables_[i];
-    const double longest = largest_move(moved);
     const double spacing = distances_along(images_).back() / static_cast<double>(images_.size() - 1);
-    const double limit = std::min(kLongestBandMove, 0.5 * spacing);  // so that images do not pass each other
-    const double scale = longest > limit ? limit / longest : 1;
+    minimizer_.step(variables_, gradient_, 0.5 * spacing);  // so that images do not pass each other
     const size_t size = images_.front().size();
-    for (size_t i = 0; i < moved.size(); ++i) images_[1 + i / size][i % size] += scale * moved[i];
+    for (size_t i = 0; i < variables_.size(); ++i) images_[1 + i / size][i % size] = variables_[i];
     if (options_.method == BandOptions::Method::string) spread();
     ++move_count_;
 }

@@ -8,11 +8,10 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <vector>
 
-#include "dynamics/minimizer.h"
+#include "properties/cautious_minimizer.h"
 #include "properties/path.h"
 
 namespace mlff {
@@ -54,7 +53,6 @@ public:
 private:
     void set_tangents();
     void set_gradient();
-    void choose_minimizer();
     void spread();
 
     std::vector<Image> images_, tangents_;
@@ -62,12 +60,12 @@ private:
     RigidMotion motion_;
     BandOptions options_;
     std::vector<ImageResult> results_;
-    std::unique_ptr<Minimizer> minimizer_;
+    CautiousMinimizer minimizer_;
     std::vector<double> variables_, gradient_;  // of all images between the ends
     std::optional<size_t> climbing_;
-    double largest_force_ = 0, last_norm_ = 0;
-    int64_t move_count_ = 0, careful_until_ = 0;
-    bool is_converged_ = false, may_climb_ = false, is_careful_ = false;
+    double largest_force_ = 0;
+    int64_t move_count_ = 0;
+    bool is_converged_ = false, may_climb_ = false;
 };
 
 }  // namespace mlff

@@ -7,7 +7,6 @@
 
 #include "core/error.h"
 #include "dynamics/counter_random.h"
-#include "dynamics/lbfgs.h"
 #include "properties/eigenvalues.h"
 
 namespace mlff {
@@ -156,7 +155,7 @@ void Dimer::evaluate(const ImageForces& forces) {
     rotation.rotation_limit = move_count_ == 0 ? 20 : 3;
     rotation.tolerance = 0.1;
     const LowestModes modes = lowest_modes(image_, direction_, is_fixed_, motion_, rotation, forces);
-    if ((modes.curvatures.front() < 0) != (curvature_ < 0)) minimizer_.reset();  // other forces from now on
+    if ((modes.curvatures.front() < 0) != (curvature_ < 0)) minimizer_.forget();  // other forces from now on
     curvature_ = modes.curvatures.front();
     direction_ = modes.directions.front();
     Image free = result_.forces;
@@ -168,18 +167,12 @@ void Dimer::evaluate(const ImageForces& forces) {
 
 // Up along the lowest curvature and down across it. Where no curvature is negative, only up.
 void Dimer::move() {
-    if (!minimizer_) minimizer_ = std::make_unique<Lbfgs>();
     const double along = dot_product(result_.forces, direction_);
     Image gradient(image_.size());
     for (size_t i = 0; i < gradient.size(); ++i)
         if (is_fixed_.empty() || !is_fixed_[i / 3])
             gradient[i] = (curvature_ < 0 ? 2 * along * direction_[i] - result_.forces[i] : along * direction_[i]);
-    Image moved = image_;
-    minimizer_->step(moved, 0, gradient);
-    const Image step = difference_of(moved, image_);
-    const double longest = largest_move(step);
-    const double scale = longest > kLongestDimerMove ? kLongestDimerMove / longest : 1;
-    for (size_t i = 0; i < image_.size(); ++i) image_[i] += scale * step[i];
+    minimizer_.step(image_, gradient, kLongestDimerMove);
     ++move_count_;
 }
 

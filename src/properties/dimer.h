@@ -7,10 +7,9 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
-#include "dynamics/minimizer.h"
+#include "properties/cautious_minimizer.h"
 #include "properties/path.h"
 
 namespace mlff {
@@ -60,7 +59,7 @@ private:
     RigidMotion motion_;
     DimerOptions options_;
     ImageResult result_;
-    std::unique_ptr<Minimizer> minimizer_;
+    CautiousMinimizer minimizer_;
     double curvature_ = 0, largest_force_ = 0;
     int64_t move_count_ = 0;
     bool is_converged_ = false;

@@ -39,8 +39,8 @@ It runs on CPUs and on NVIDIA GPUs. 'mlff COMMAND --help' describes a command. L
 
 Exit codes:
   0    success
-  1    a check failed, a structure did not relax, a system does not fit into memory, or --stop-sigma
-       ended dynamics
+  1    a check failed, a structure or a path did not converge, a system does not fit into memory, or
+       --stop-sigma ended dynamics
   2    bad usage: an unknown command or option, or a value that makes no sense
   3    bad input: a file, an element, a cell or a model that cannot be used; a result that is not
        finite; output that cannot be written; dynamics that broke; a calibration that is missing;

@@ -301,8 +301,7 @@ void add_neb(CLI::App& app, Work& work) {
         ->option_text("NAME");
     command->add_flag("--no-climb", options->no_climb, "the highest image does not climb to the saddle");
     command->add_flag("--refine", options->refines, "bring the highest image to a fifth of --fmax with a dimer");
-    command
-        ->add_option("--fmax", options->band.largest_force, "converged when no force on the band exceeds this, in eV/A")
+    command->add_option("--fmax", options->band.largest_force, "converged when no force exceeds this, in eV/A")
         ->capture_default_str()
         ->option_text("FORCE");
     command
@@ -328,8 +327,8 @@ void add_neb(CLI::App& app, Work& work) {
     add_report_option(*command, options->report);
     command->footer(
         R"(Finds the path of least energy from the first structure to the last: relaxes both (to a fifth of
---fmax), lays images between them, and moves all images until the forces across the path are gone.
-All images are one batch. Prints barriers, reaction energy and the saddle, with its two lowest
+--fmax), lays images between them, and moves all until no force across the path and no spring
+exceeds --fmax. All images are one batch. Prints barriers, reaction energy and the saddle, with its two lowest
 curvatures: a saddle has exactly one that is negative.
 
 Both ends need the same atoms in the same order. In a periodic cell, atoms move to the nearest

@@ -45,7 +45,7 @@ report::Plot energy_plot(const NebResult& result) {
     plot.style = report::Plot::Style::points;
     plot.curves = {{"images", summary.distances, relative_to_first(summary.energies, first)}};
     plot.overlays = {{"", summary.curve.distances, relative_to_first(summary.curve.energies, first)}};
-    plot.overlay_name = "by energies and slopes of the images";
+    plot.overlay_name = "dashed: from energies and slopes of the images";
     if (summary.highest) plot.marks = {{summary.top_distance, result.is_exact() ? "saddle" : "highest point"}};
     return plot;
 }

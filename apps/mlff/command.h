@@ -41,6 +41,7 @@ void add_vibrations(CLI::App& app, Work& work);
 void add_eos(CLI::App& app, Work& work);
 void add_elastic(CLI::App& app, Work& work);
 void add_phonons(CLI::App& app, Work& work);
+void add_neb(CLI::App& app, Work& work);
 void add_plan(CLI::App& app, Work& work);
 void add_compare(CLI::App& app, Work& work);
 void add_trust(CLI::App& app, Work& work);

@@ -41,6 +41,8 @@ Exit codes:
   0    success
   1    a check failed, a structure did not relax, a crystal has no equation of state or is not
        stable, a system does not fit into memory, or --stop-sigma ended dynamics
+  1    a check failed, a structure or a path did not converge, a system does not fit into memory, or
+       --stop-sigma ended dynamics
   2    bad usage: an unknown command or option, or a value that makes no sense
   3    bad input: a file, an element, a cell or a model that cannot be used; a result that is not
        finite; output that cannot be written; dynamics that broke; a calibration that is missing;
@@ -99,6 +101,7 @@ int run(int argc, char** argv) {
     add_eos(app, work);
     add_elastic(app, work);
     add_phonons(app, work);
+    add_neb(app, work);
     add_validate(app, work);
     add_verify(app, work);
     add_bench(app, work);

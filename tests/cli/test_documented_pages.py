@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The pages for users say what the command does. Usage: test_documented_pages.py MLFF SOURCE_DIR
 
-Every `$ mlff ...` in a block of quick-start.md, quick-reference.md and gallery.md is run, in order, in a folder with examples and a MACE model X.model, without GPUs.
+Every `$ mlff ...` in a block of quick-start.md, quick-reference.md, gallery.md and reaction-paths.md is run, in order, in a folder with examples and a MACE model X.model, without GPUs.
 It must succeed, and print the lines that follow it up to a blank line, a comment or the next command. A line `...` stands for any lines, and `...` in a line for any
 text; whole numbers are the same, others within a tolerance. Blocks ```sh-notest have what a test cannot run: downloads, what waits for other programs, and what needs a better
 model.
@@ -20,7 +20,7 @@ from command_test import CommandTest
 MLFF = sys.argv[1]
 SOURCE = pathlib.Path(sys.argv[2])
 DOCS = SOURCE / "docs"
-RUN_PAGES = ("quick-start.md", "quick-reference.md", "gallery.md")
+RUN_PAGES = ("quick-start.md", "quick-reference.md", "gallery.md", "reaction-paths.md")
 PAGES = [DOCS / name for name in (*RUN_PAGES, "cuda-and-wsl2.md", "troubleshooting.md")] + [SOURCE / "examples" / "README.md"]
 STAND_IN = SOURCE / "tests" / "golden" / "mace" / "p02_mp0like_l1_c3_f32.model"  # for X.model: small, knows most elements
 MOST_UNTESTED = 5
@@ -148,6 +148,9 @@ class Pages(CommandTest):
 
     def test_quick_reference(self):
         self.run_page("quick-reference.md", 18)
+
+    def test_reaction_paths(self):
+        self.run_page("reaction-paths.md", 3)
 
     def test_gallery(self):
         self.run_page("gallery.md", 5)

@@ -13,7 +13,7 @@
 #include "core/error.h"
 #include "core/mapped_file.h"
 #include "core/output_file.h"
-#include "dynamics/relaxation.h"
+#include "dynamics/relaxation_batch.h"
 #include "formats/extxyz.h"
 #include "moving_atoms.h"
 #include "phonons_report.h"

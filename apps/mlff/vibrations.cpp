@@ -13,7 +13,7 @@
 
 #include "core/elements.h"
 #include "core/error.h"
-#include "dynamics/relaxation.h"
+#include "dynamics/relaxation_batch.h"
 #include "dynamics/units.h"
 #include "formats/extxyz.h"
 #include "moving_atoms.h"

@@ -29,7 +29,7 @@ Results SessionBatch::wanted(const SystemView& system, BatchAnswer& answer) cons
     Results results;
     results.outputs.energy = &answer.energy;
     results.outputs.forces = answer.forces.data();
-    if (answer.needs_virial || model_->gives_virial(system)) results.outputs.virial = answer.virial[0].data();
+    if (answer.needs_virial || session_.model().gives_virial(system)) results.outputs.virial = answer.virial[0].data();
     return results;
 }
 
@@ -44,7 +44,7 @@ void SessionBatch::compute_alone(Session& session, const SystemView& system, Bat
 }
 
 void SessionBatch::compute(std::span<const SystemView> systems, std::span<BatchAnswer* const> answers) {
-    if (is_on_gpu() && systems.size() > 1)
+    if ((is_on_gpu() || !model_) && systems.size() > 1)
         compute_as_batch(systems, answers);
     else
         compute_over_threads(systems, answers);
@@ -52,7 +52,7 @@ void SessionBatch::compute(std::span<const SystemView> systems, std::span<BatchA
 
 void SessionBatch::compute_over_threads(std::span<const SystemView> systems, std::span<BatchAnswer* const> answers) {
     ThreadTeam& team = session_.team();
-    const bool has_threads = team.size() > 1 && session_.most_batch_atoms() > 0;
+    const bool has_threads = model_ && team.size() > 1 && session_.most_batch_atoms() > 0;
     small_.clear();
     for (size_t i = 0; has_threads && i < systems.size(); ++i)
         if (systems[i].atom_count < kFewAtoms) small_.push_back(i);

@@ -38,6 +38,8 @@ class SessionBatch : public BatchForces {
 public:
     // `session` is one of this model with these options, and must outlive this.
     SessionBatch(Session& session, std::shared_ptr<const Model> model, const SessionOptions& options);
+    // Without sessions of threads: on the CPU too, systems are one batch, and the last digits depend on it.
+    explicit SessionBatch(Session& session) : session_(session) {}
     // Throws Error unless a system is to blame. Results may be not finite.
     void compute(std::span<const SystemView> systems, std::span<BatchAnswer* const> answers) override;
     ThreadTeam& team() override { return session_.team(); }
@@ -53,7 +55,7 @@ private:
     void compute_as_batch(std::span<const SystemView> systems, std::span<BatchAnswer* const> answers);
 
     Session& session_;
-    std::shared_ptr<const Model> model_;
+    std::shared_ptr<const Model> model_;  // of the sessions of threads; nullptr: there are none
     SessionOptions worker_options_;
     std::vector<std::unique_ptr<Session>> workers_;  // [thread of the team], of one thread each
     std::vector<size_t> small_;                      // systems that are evaluated on one thread

@@ -74,4 +74,9 @@ void relax_together(BatchForces& forces, std::span<Relaxation> relaxations) {
         }
 }
 
+void relax_together(Session& session, std::span<Relaxation> relaxations) {
+    SessionBatch forces(session);
+    relax_together(forces, relaxations);
+}
+
 }  // namespace mlff

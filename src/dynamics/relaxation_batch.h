@@ -48,5 +48,6 @@ private:
 
 // Until all are finished. Throws the error of the first that fails.
 void relax_together(BatchForces& forces, std::span<Relaxation> relaxations);
+void relax_together(Session& session, std::span<Relaxation> relaxations);
 
 }  // namespace mlff

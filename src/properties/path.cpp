@@ -245,9 +245,9 @@ void check_atoms_are_apart(std::span<const Image> path, const Particles& atoms) 
     }
 }
 
-EnergyCurve energy_curve(std::span<const double> distances, std::span<const double> energies,
+PathCurve energy_curve(std::span<const double> distances, std::span<const double> energies,
                          std::span<const double> slopes) {
-    EnergyCurve curve;
+    PathCurve curve;
     for (size_t k = 0; k + 1 < distances.size(); ++k) {
         const double length = distances[k + 1] - distances[k];
         for (size_t point = 0; point < kCurvePoints; ++point) {

@@ -62,10 +62,10 @@ std::vector<double> distances_along(std::span<const Image> path);
 void check_atoms_are_apart(std::span<const Image> path, const Particles& atoms);
 
 // The energy between images: cubic polynomials with the energies and slopes of the images.
-struct EnergyCurve {
+struct PathCurve {
     std::vector<double> distances, energies;
 };
-EnergyCurve energy_curve(std::span<const double> distances, std::span<const double> energies,
+PathCurve energy_curve(std::span<const double> distances, std::span<const double> energies,
                          std::span<const double> slopes);
 
 }  // namespace mlff

@@ -32,7 +32,7 @@ struct ReactionPath {
 // else of the highest point of the curve through all images.
 struct PathSummary {
     std::vector<double> distances, energies, slopes;
-    EnergyCurve curve;
+    PathCurve curve;
     std::optional<size_t> highest;  // none if an end is
     double top_energy = 0, top_distance = 0;
     double barrier_forward = 0, barrier_backward = 0, reaction_energy = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "properties/strained_crystal.h"
 
+#include "dynamics/relaxation_batch.h"
+
 #include <cmath>
 
 #include "core/error.h"

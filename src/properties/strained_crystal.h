@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "dynamics/relaxation.h"
+#include "engine/session.h"
 
 namespace mlff {
 

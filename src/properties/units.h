@@ -12,7 +12,6 @@ inline constexpr double kJoulePerElectronvolt = 1.602176634e-19, kKilogramPerU =
 inline constexpr double kElectronvoltPerWavenumber =
     kPlanckJouleSecond * kLightCentimetrePerSecond / kJoulePerElectronvolt;
 inline constexpr double kPascalPerBar = 1e5;
-inline constexpr double kGigapascal = kJoulePerElectronvolt * 1e21;                       // GPa for 1 eV/angstrom^3
 inline constexpr double kKilojoulePerMole = kJoulePerElectronvolt * 6.02214076e23 / 1e3;  // for 1 eV
 
 }  // namespace mlff

@@ -9,7 +9,7 @@
 #include "close.h"
 #include "core/error.h"
 #include "core/matrix3.h"
-#include "dynamics/relaxation.h"
+#include "dynamics/relaxation_batch.h"
 #include "properties/interpolation.h"
 #include "properties/reaction_path.h"
 #include "test_dynamics_support.h"

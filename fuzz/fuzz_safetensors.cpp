@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Reads arbitrary bytes as a safetensors file: the tensors must fill the data. A container of ours must give the same
-// metadata when packed again. A model of any family is loaded and evaluated. A restart file is read.
+// metadata when packed again. A model of any family is loaded and evaluated. A restart file of one or of many
+// systems is read.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -40,6 +41,12 @@ void check_restart(const mlff::Restart& restart) {
     require(restart.state.step_count >= 0 && restart.state.searched_positions.size() == 3 * count);
 }
 
+void check_many_restart(const mlff::ManyRestart& restart) {
+    require(restart.members.size() == restart.ended.size());
+    for (size_t i = 0; i < restart.members.size(); ++i)
+        if (restart.ended[i].empty()) check_restart(restart.members[i]);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -57,6 +64,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         const auto format = contents.metadata.find("format");
         if (format != contents.metadata.end() && format->second == "mlff-dynamics")
             check_restart(mlff::parse_restart(contents, "fuzz"));
+        else if (format != contents.metadata.end() && format->second == "mlff-many-dynamics")
+            check_many_restart(mlff::parse_many_restart(contents, "fuzz"));
         else if (mlff::painn::looks_like_painn(contents))
             mlff::fuzz::evaluate_model(mlff::make_painn_model(contents, "fuzz"));
         else

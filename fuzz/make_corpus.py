@@ -185,6 +185,10 @@ def safetensors_files():
         state[name] = entry(dtype, shape, len(data), len(data) + len(more))
         data += more
     yield "dynamics", safetensors(state, data)
+    many = {f"0/{name}": value for name, value in state.items() if name != "__metadata__"}
+    many["__metadata__"] = {"format": "mlff-many-dynamics", "version": "1", "count": "2", "run.step": "7", "1/ended": "it broke",
+                            **{f"0/{key}": value for key, value in state["__metadata__"].items()}}
+    yield "many_dynamics", safetensors(many, data)
     yield "duplicate", safetensors(b'{"a":1,"a":2}')
 
 

@@ -11,15 +11,18 @@ constexpr int64_t kFewAtoms = 256;  // atoms: fewer do not keep several threads 
 
 }  // namespace
 
-SessionBatch::SessionBatch(Session& session, std::shared_ptr<const Model> model, const SessionOptions& options)
-    : session_(session), model_(std::move(model)), worker_options_(options) {
+SessionBatch::SessionBatch(Session& session, std::shared_ptr<const Model> model, const SessionOptions& options, Way way)
+    : session_(session),
+      model_(std::move(model)),
+      worker_options_(options),
+      is_one_batch_(way == Way::as_one_batch || (way == Way::automatic && session.device().is_gpu())) {
     worker_options_.thread_count = 1;
     worker_options_.device = session.device_name();
 }
 
 int64_t SessionBatch::most_atoms() const {
     constexpr int64_t kForThread = 256;  // atoms of ten molecules, so that no thread waits long for another
-    if (is_on_gpu() || session_.most_batch_atoms() == 0) return session_.most_batch_atoms();
+    if (is_one_batch_ || session_.most_batch_atoms() == 0) return session_.most_batch_atoms();
     return kForThread * session_.thread_count();
 }
 
@@ -45,6 +48,7 @@ void SessionBatch::compute_alone(Session& session, const SystemView& system, Bat
 
 void SessionBatch::compute(std::span<const SystemView> systems, std::span<BatchAnswer* const> answers) {
     if ((is_on_gpu() || !model_) && systems.size() > 1)
+    if (is_one_batch_ && systems.size() > 1)
         compute_as_batch(systems, answers);
     else
         compute_over_threads(systems, answers);

@@ -36,10 +36,13 @@ public:
 // digits depend.
 class SessionBatch : public BatchForces {
 public:
+    enum class Way { automatic, alone, as_one_batch };
     // `session` is one of this model with these options, and must outlive this.
     SessionBatch(Session& session, std::shared_ptr<const Model> model, const SessionOptions& options);
     // Without sessions of threads: on the CPU too, systems are one batch, and the last digits depend on it.
     explicit SessionBatch(Session& session) : session_(session) {}
+    SessionBatch(Session& session, std::shared_ptr<const Model> model, const SessionOptions& options,
+                 Way way = Way::automatic);
     // Throws Error unless a system is to blame. Results may be not finite.
     void compute(std::span<const SystemView> systems, std::span<BatchAnswer* const> answers) override;
     ThreadTeam& team() override { return session_.team(); }
@@ -48,7 +51,6 @@ public:
     int64_t most_atoms() const;
 
 private:
-    bool is_on_gpu() const { return session_.device().is_gpu(); }
     Results wanted(const SystemView& system, BatchAnswer& answer) const;
     void compute_alone(Session& session, const SystemView& system, BatchAnswer& answer) const;
     void compute_over_threads(std::span<const SystemView> systems, std::span<BatchAnswer* const> answers);
@@ -57,6 +59,7 @@ private:
     Session& session_;
     std::shared_ptr<const Model> model_;  // of the sessions of threads; nullptr: there are none
     SessionOptions worker_options_;
+    bool is_one_batch_;
     std::vector<std::unique_ptr<Session>> workers_;  // [thread of the team], of one thread each
     std::vector<size_t> small_;                      // systems that are evaluated on one thread
     std::vector<Results> results_;

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "close.h"
 #include "core/error.h"
 #include "dynamics/many_dynamics.h"
 #include "dynamics/relaxation_batch.h"
@@ -118,6 +119,57 @@ TEST_CASE("a system that cannot be evaluated leaves the others their results") {
     CHECK(std::string(answers[1].error->what()).find("atom 0 is U") == 0);
     CHECK_FALSE(answers[2].error);
     CHECK(answers[2].energy < 0);
+}
+
+TEST_CASE("systems as one batch have the results that they have alone, and errors of their own") {
+    const auto model = load_model("builtin");
+    std::vector<SessionOptions> devices = {cpu_options(2)};
+    if (model->usable_gpus().count > 0) {
+        devices.push_back(cpu_options(2));
+        devices.back().device = "cuda";
+    }
+    for (const SessionOptions& options : devices) {
+        CAPTURE(options.device);
+        Session session(model, options);
+        SessionBatch one_batch(session, model, options, SessionBatch::Way::as_one_batch);
+        SessionBatch alone(session, model, options, SessionBatch::Way::alone);
+        std::vector<Frame> frames = molecules();
+        frames.resize(7);
+        for (const bool has_error : {false, true}) {
+            if (has_error) std::copy_n(frames[4].positions.begin(), 3, frames[4].positions.begin() + 3);
+            std::vector<SystemView> systems;
+            std::vector<BatchAnswer> answers(frames.size()), expected(frames.size());
+            std::vector<BatchAnswer*> places, expected_places;
+            for (size_t i = 0; i < frames.size(); ++i) {
+                systems.push_back(frames[i].view());
+                places.push_back(&answers[i]);
+                expected_places.push_back(&expected[i]);
+            }
+            one_batch.compute(systems, places);
+            alone.compute(systems, expected_places);
+            for (size_t i = 0; i < frames.size(); ++i) {
+                CHECK(answers[i].error.has_value() == (has_error && i == 4));
+                CHECK(expected[i].error.has_value() == (has_error && i == 4));
+                if (answers[i].error) continue;
+                CHECK(std::abs(answers[i].energy - expected[i].energy) < 1e-3);
+                CHECK_ALL_CLOSE(answers[i].forces, expected[i].forces, 1e-3);
+            }
+            if (!has_error) continue;
+            CHECK(std::string(answers[4].error->what()).find("at the same place") != std::string::npos);
+        }
+        // Passengers and newcomers change the batch, not where a structure ends.
+        std::vector<Relaxation> relaxations = relaxations_of({frames[2], frames[3], frames[5]}, 400);
+        std::vector<Relaxation> together = relaxations_of({frames[2], frames[3], frames[5]}, 400);
+        for (Relaxation& relaxation : relaxations) relax_together(alone, {&relaxation, 1});
+        RelaxationBatch batch(one_batch, 0.5);
+        for (size_t i = 0; i < together.size(); ++i) batch.add(static_cast<int64_t>(i), std::move(together[i]));
+        while (!batch.is_empty())
+            for (const RelaxationBatch::Member& member : batch.step()) {
+                CHECK(member.relaxation.is_converged());
+                CHECK(std::abs(member.relaxation.energy() - relaxations[static_cast<size_t>(member.id)].energy()) <
+                      2e-3);
+            }
+    }
 }
 
 TEST_CASE("a relaxation has the same bits in any batch") {

@@ -12,7 +12,7 @@ from command_test import CommandTest
 
 MLFF = sys.argv[1]
 # Options that mean something else in some commands, or say more there.
-DIFFERENT = {"--output", "--steps", "--dt", "--temperature", "--pressure", "--licence", "--calibrate", "--quick"}
+DIFFERENT = {"--output", "--steps", "--dt", "--temperature", "--pressure", "--licence", "--calibrate", "--quick", "--temperatures", "--forces"}
 
 
 def run(*arguments):

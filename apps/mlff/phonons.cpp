@@ -33,7 +33,7 @@ struct PhononOptions {
     double step = 0.01;  // angstrom
     std::optional<double> tolerance;
     double largest_force = 0.1;  // eV/angstrom
-    int64_t line_points = 51, frame = 0;
+    int64_t line_points = 51;
     bool relaxes = false, ignores_symmetry = false;
 };
 
@@ -89,13 +89,13 @@ std::vector<double> parse_temperatures(const std::string& text, size_t count_bet
     return temperatures;
 }
 
+// The only one of the file.
 Frame phonon_frame(const PhononOptions& options) {
     ExtxyzReader reader(options.input);
-    Frame frame;
-    while (reader.next(frame))
-        if (reader.frames_read() - 1 == options.frame) return frame;
-    if (reader.frames_read() == 0) fail(Status::format, options.input, ": no frame in the file");
-    fail(Status::argument, "--frame ", options.frame, ": ", options.input, " has ", reader.frames_read(), " frames");
+    Frame frame, next;
+    if (!reader.next(frame)) fail(Status::format, options.input, ": no frame in the file");
+    if (reader.next(next)) fail(Status::format, options.input, ": several frames, expected one crystal");
+    return frame;
 }
 
 std::array<int64_t, 3> default_phonon_supercell(const Mat3& lattice) {
@@ -202,7 +202,7 @@ private:
         if (!(force <= options_.largest_force))
             fail(Status::system, "the largest force at rest is ", force, " eV/A, expected at most ",
                  options_.largest_force,
-                 ": phonons are about a minimum of the energy; --relax relaxes first, --fmax allows more");
+                 ": phonons are about a minimum of the energy; --relax relaxes first, --rest-force allows more");
         if (force > kWarningForce)
             std::cerr << "mlff: " << results_.input << ": the largest force at rest is " << force
                       << " eV/A; frequencies may be imaginary because of that: use --relax\n";
@@ -305,7 +305,8 @@ int run_phonons(const PhononOptions& options) {
         fail(Status::argument, "--step ", options.step, ": expected more than 0 and at most 0.5 A");
     if (options.line_points < 2 || options.line_points > 10'000)
         fail(Status::argument, "--line-points ", options.line_points, ": expected 2 to 10000");
-    if (!(options.largest_force >= 0)) fail(Status::argument, "--fmax ", options.largest_force, ": expected 0 or more");
+    if (!(options.largest_force >= 0))
+        fail(Status::argument, "--rest-force ", options.largest_force, ": expected 0 or more");
     if (!options.supercell.empty()) parse_three_counts(options.supercell, "--supercell");
     if (!options.mesh.empty()) phonons::mesh_points(parse_three_counts(options.mesh, "--mesh"), {});
     parse_temperatures(options.temperatures);
@@ -337,7 +338,7 @@ void add_phonons(CLI::App& app, Work& work) {
         ->capture_default_str()
         ->option_text("LENGTH");
     command->add_flag("--relax", options->relaxes, "relax positions and cell first, to 1e-4 eV/A and 1e-6 eV/A^3");
-    command->add_option("--fmax", options->largest_force, "refuse a crystal with a larger force at rest, in eV/A")
+    command->add_option("--rest-force", options->largest_force, "refuse a crystal with a larger force at rest, in eV/A")
         ->capture_default_str()
         ->option_text("FORCE");
     command->add_option("--primitive", options->primitive, "auto: the primitive cell that spglib finds; none: FILE's")
@@ -349,7 +350,7 @@ void add_phonons(CLI::App& app, Work& work) {
     command
         ->add_option("--symmetry-tolerance", options->tolerance,
                      "how far atoms may be from where symmetry has them, in A (default: 1e-5, or phonopy's)")
-        ->option_text("LENGTH");
+        ->option_text("LEN");
     command
         ->add_option("--path", options->path,
                      "wave vectors of the dispersion: labels of the lattice or LABEL=a,b,c in reciprocal vectors of "
@@ -365,10 +366,6 @@ void add_phonons(CLI::App& app, Work& work) {
     command->add_option("--temperatures", options->temperatures, "of thermal properties, in K; or one temperature")
         ->capture_default_str()
         ->option_text("BEGIN:END:STEP");
-    command->add_option("--frame", options->frame, "frame of FILE, counted from 0")
-        ->capture_default_str()
-        ->check(CLI::NonNegativeNumber)
-        ->option_text("N");
     add_json_option(*command, options->json);
     add_report_option(*command, options->report);
     command->add_option("--write-phonopy", options->phonopy_folder, "write phonopy_disp.yaml and FORCE_SETS to DIR")

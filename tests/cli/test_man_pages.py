@@ -12,7 +12,7 @@ from command_test import CommandTest
 
 MLFF = sys.argv[1]
 # Options that mean something else in some commands, or say more there.
-DIFFERENT = {"--calibrate", "--dt", "--licence", "--no-relax", "--output", "--pressure", "--quick", "--smax", "--steps", "--temperature", "--temperatures"}
+DIFFERENT = {"--calibrate", "--dt", "--forces", "--licence", "--no-relax", "--output", "--pressure", "--quick", "--smax", "--steps", "--temperature", "--temperatures"}
 
 
 def run(*arguments):

@@ -180,7 +180,9 @@ private:
     void finish_saddle() {
         const std::optional<size_t> highest = result_.summary.highest;
         if (highest && options_.refines && stop_.number() == 0) refine(*highest);
-        if (highest && stop_.number() == 0) result_.saddle = check_saddle(result_.path, *highest, atoms_, forces_);
+        if (!highest || stop_.number() != 0) return;
+        line_->show("the curvatures", 0);
+        result_.saddle = check_saddle(result_.path, *highest, atoms_, forces_);
     }
 
     void refine(size_t image) {
@@ -328,8 +330,8 @@ void add_neb(CLI::App& app, Work& work) {
     command->footer(
         R"(Finds the path of least energy from the first structure to the last: relaxes both (to a fifth of
 --fmax), lays images between them, and moves all until no force across the path and no spring
-exceeds --fmax. All images are one batch. Prints barriers, reaction energy and the saddle, with its two lowest
-curvatures: a saddle has exactly one that is negative.
+exceeds --fmax. All images are one batch. Prints barriers, reaction energy and the saddle, with its
+two lowest curvatures: a saddle has exactly one that is negative.
 
 Both ends need the same atoms in the same order. In a periodic cell, atoms move to the nearest
 image of their place. Without periodic directions and fixed atoms, molecules are laid over each

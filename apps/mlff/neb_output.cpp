@@ -149,7 +149,7 @@ std::vector<std::string> path_notes(const NebResult& result) {
         return notes;
     }
     if (result.saddle && !result.saddle->is_converged)
-        notes.push_back("the second curvature is an upper bound: the search for it was ended early");
+        notes.push_back("the lowest curvatures may be lower still: the search for them was ended early");
     if (result.saddle && result.saddle->has_one_negative() && result.saddle->overlap < 0.5)
         notes.push_back(concat("the lowest curvature is not along the path (overlap ",
                                with_digits(result.saddle->overlap, 2), "): the path may need more --images"));

@@ -47,7 +47,6 @@ void SessionBatch::compute_alone(Session& session, const SystemView& system, Bat
 }
 
 void SessionBatch::compute(std::span<const SystemView> systems, std::span<BatchAnswer* const> answers) {
-    if ((is_on_gpu() || !model_) && systems.size() > 1)
     if (is_one_batch_ && systems.size() > 1)
         compute_as_batch(systems, answers);
     else
@@ -56,7 +55,7 @@ void SessionBatch::compute(std::span<const SystemView> systems, std::span<BatchA
 
 void SessionBatch::compute_over_threads(std::span<const SystemView> systems, std::span<BatchAnswer* const> answers) {
     ThreadTeam& team = session_.team();
-    const bool has_threads = model_ && team.size() > 1 && session_.most_batch_atoms() > 0;
+    const bool has_threads = !is_one_batch_ && team.size() > 1 && session_.most_batch_atoms() > 0;
     small_.clear();
     for (size_t i = 0; has_threads && i < systems.size(); ++i)
         if (systems[i].atom_count < kFewAtoms) small_.push_back(i);

@@ -38,11 +38,10 @@ class SessionBatch : public BatchForces {
 public:
     enum class Way { automatic, alone, as_one_batch };
     // `session` is one of this model with these options, and must outlive this.
-    SessionBatch(Session& session, std::shared_ptr<const Model> model, const SessionOptions& options);
-    // Without sessions of threads: on the CPU too, systems are one batch, and the last digits depend on it.
-    explicit SessionBatch(Session& session) : session_(session) {}
     SessionBatch(Session& session, std::shared_ptr<const Model> model, const SessionOptions& options,
                  Way way = Way::automatic);
+    // Always as one batch, which needs no sessions of threads.
+    explicit SessionBatch(Session& session) : session_(session), is_one_batch_(true) {}
     // Throws Error unless a system is to blame. Results may be not finite.
     void compute(std::span<const SystemView> systems, std::span<BatchAnswer* const> answers) override;
     ThreadTeam& team() override { return session_.team(); }
@@ -57,7 +56,7 @@ private:
     void compute_as_batch(std::span<const SystemView> systems, std::span<BatchAnswer* const> answers);
 
     Session& session_;
-    std::shared_ptr<const Model> model_;  // of the sessions of threads; nullptr: there are none
+    std::shared_ptr<const Model> model_;  // of the sessions of threads
     SessionOptions worker_options_;
     bool is_one_batch_;
     std::vector<std::unique_ptr<Session>> workers_;  // [thread of the team], of one thread each

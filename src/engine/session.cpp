@@ -12,6 +12,7 @@
 #include "gpu/runtime/gpu.h"
 #include "gpu/runtime/host_facts.h"
 #include "neighbors/batch_edges.h"
+#include "neighbors/batch_search.h"
 #include "neighbors/lattice.h"
 #include "neighbors/listed_edges.h"
 #include "potential/batch_evaluation.h"
@@ -141,7 +142,8 @@ struct Session::State {
           team(options.thread_count),
           neighbors(neighbor_options(model->summary(), device.device.is_gpu() ? 0 : neighbor_skin,
                                      evaluator->batches() && evaluator->batches()->needs_reverse_edges(),
-                                     !options.optimizations.neighbor_grid)) {
+                                     !options.optimizations.neighbor_grid)),
+          batch_search(neighbors.options()) {
         for (int z : model->summary().elements) {
             if (z < 1 || z > kMaxAtomicNumber)
                 fail(Status::internal, "a model that knows element ", z);  // models check their elements when loaded
@@ -167,6 +169,7 @@ struct Session::State {
     ThreadTeam team;
     NeighborList neighbors;
     BatchEdges batch_edges;
+    BatchSearch batch_search;
     ListedEdges listed;
     DomainCheck domain_check;
     // [system]. They are members so that a step allocates no memory.
@@ -269,13 +272,30 @@ struct Session::State {
         Stages stages(team.stage_log(0));
         stages.begin("neighbours");
         neighbors.update(system, team);
-        const Edges& edges = neighbors.edges();
+        check_distances(neighbors.edges(), where);
+        return neighbors.edges();
+    }
+    static void check_distances(const Edges& edges, const Where& where) {
         for (int64_t atom = 0; atom < edges.atom_count; ++atom)
             for (int64_t edge = edges.first[atom]; edge < edges.first[atom + 1]; ++edge)
                 if (edges.distance[edge] == 0)
                     fail(Status::system, where.text(), "atoms ", atom, " and ", edges.sender[edge],
                          " are at the same place");
-        return edges;
+    }
+
+    // On the CPU one system after the other, each by all threads, as single systems are. A GPU waits for its edges, so
+    // there every thread searches systems of its own.
+    Edges find_batch_edges(std::span<const SystemView> systems, const Where& where) {
+        if (device.device.is_gpu()) {
+            Stages stages(team.stage_log(0));
+            stages.begin("neighbours");
+            const auto check = [&](size_t i, const Edges& edges) { check_distances(edges, where.after(i)); };
+            batch_search.find(systems, check, team);
+            return batch_search.edges();
+        }
+        batch_edges.clear();
+        for (size_t i = 0; i < systems.size(); ++i) batch_edges.append(find_edges(systems[i], where.after(i)));
+        return batch_edges.edges();
     }
 
     double* scratch_descriptors(int64_t atom_count) {
@@ -344,11 +364,9 @@ struct Session::State {
             }
         } else {
             const bool needs_edges = evaluator->batches()->needs_batch_edges(systems);
-            batch_edges.clear();
-            if (needs_edges)
-                for (size_t i = 0; i < systems.size(); ++i) batch_edges.append(find_edges(systems[i], where.after(i)));
+            const Edges edges = needs_edges ? find_batch_edges(systems, where) : Edges{};
             stages.begin("model");
-            evaluator->batches()->evaluate_batch(systems, needs_edges ? batch_edges.edges() : Edges{}, outputs, team);
+            evaluator->batches()->evaluate_batch(systems, edges, outputs, team);
         }
         stages.finish();
         for (size_t i = 0; i < systems.size(); ++i) {

@@ -246,7 +246,7 @@ void check_atoms_are_apart(std::span<const Image> path, const Particles& atoms) 
 }
 
 PathCurve energy_curve(std::span<const double> distances, std::span<const double> energies,
-                         std::span<const double> slopes) {
+                       std::span<const double> slopes) {
     PathCurve curve;
     for (size_t k = 0; k + 1 < distances.size(); ++k) {
         const double length = distances[k + 1] - distances[k];

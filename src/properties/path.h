@@ -66,6 +66,6 @@ struct PathCurve {
     std::vector<double> distances, energies;
 };
 PathCurve energy_curve(std::span<const double> distances, std::span<const double> energies,
-                         std::span<const double> slopes);
+                       std::span<const double> slopes);
 
 }  // namespace mlff

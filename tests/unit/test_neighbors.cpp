@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "neighbor_systems.h"
 #include "neighbors/batch_edges.h"
+#include "neighbors/batch_search.h"
 #include "neighbors/cell_grid.h"
 #include "neighbors/displacements.h"
 #include "neighbors/lattice.h"
@@ -538,6 +539,56 @@ TEST_CASE("joined edges keep to their systems, and so do their reverse edges") {
                 REQUIRE(edges.reverse[reverse] == edge);
                 for (int64_t k = 0; k < 3; ++k) REQUIRE(edges.vector[3 * reverse + k] == -edges.vector[3 * edge + k]);
             }
+}
+
+TEST_CASE("systems that threads search each for itself give the edges of one search after the other") {
+    Random random(78);
+    std::vector<Atoms> atoms;
+    for (int i = 0; i < 40; ++i) atoms.push_back(i % 7 == 3 ? Atoms{} : random_atoms(random, 20));
+    std::vector<SystemView> systems;
+    for (const Atoms& each : atoms) systems.push_back(each.view());
+    for (const bool want_reverse : {false, true})
+        for (const int threads : {1, 3}) {
+            NeighborOptions options = with_cutoff(2.5);
+            options.want_shifts = false;
+            options.want_reverse = want_reverse;
+            BatchEdges joined;
+            NeighborList list(options);
+            for (const SystemView& system : systems) {
+                list.update(system, team());
+                joined.append(list.edges());
+            }
+            ThreadTeam searchers(threads);
+            BatchSearch search(options);
+            for (int round = 0; round < 2; ++round) {
+                std::vector<int> seen(systems.size());
+                search.find(
+                    systems,
+                    [&](size_t system, const Edges& edges) {
+                        seen[system] += edges.atom_count == systems[system].atom_count;
+                    },
+                    searchers);
+                CHECK(seen == std::vector<int>(systems.size(), 1));
+                const Edges found = search.edges(), expected = joined.edges();
+                REQUIRE(found.atom_count == expected.atom_count);
+                REQUIRE(found.edge_count == expected.edge_count);
+                REQUIRE(found.edge_count > 0);
+                CHECK(std::equal(found.first, found.first + found.atom_count + 1, expected.first));
+                CHECK(std::equal(found.sender, found.sender + found.edge_count, expected.sender));
+                CHECK(std::equal(found.vector, found.vector + 3 * found.edge_count, expected.vector));
+                CHECK(std::equal(found.distance, found.distance + found.edge_count, expected.distance));
+                REQUIRE((found.reverse != nullptr) == want_reverse);
+                if (want_reverse) CHECK(std::equal(found.reverse, found.reverse + found.edge_count, expected.reverse));
+            }
+            // The first system with an error says so, whichever thread has it; then there are no edges.
+            const auto refuse = [](size_t system, const Edges&) {
+                if (system >= 5) fail(Status::system, "system ", system);
+            };
+            CHECK(message_of(Status::system, [&] { search.find(systems, refuse, searchers); }) == "system 5");
+            CHECK(search.edges().edge_count == 0);
+            search.find({}, refuse, searchers);
+            CHECK(search.edges().atom_count == 0);
+        }
 }
 
 TEST_CASE("a lattice inverts its vectors and knows its heights") {

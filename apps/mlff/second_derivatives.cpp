@@ -42,7 +42,7 @@ std::optional<Hessian> HessianRun::compute(Session& session, const SystemView& s
 }
 
 int HessianRun::exit_code(const std::string& input) const {
-    std::cerr << "mlff: " << input << ": stopped by a signal; nothing was written\n";
+    std::cerr << "mlff: " << input << ": stopped by a signal before all frames were done; no results were written\n";
     return kStoppedBySignal + stop_.number();
 }
 

@@ -221,31 +221,36 @@ std::string report_html(const std::vector<Vibrations>& all, const VibrationsOpti
     return report::html_page("Vibrations with " + options.derivatives.model.model, body);
 }
 
-// Relaxes, unless that is not wanted, and tells what forces are left.
-void bring_to_rest(Session& session, Particles& particles, Vibrations& found, const VibrationsOptions& options) {
+// Relaxes, unless that is not wanted, and tells what forces are left. False: stopped by a signal.
+bool bring_to_rest(Session& session, Particles& particles, Vibrations& found, const VibrationsOptions& options,
+                   const HessianRun& run) {
     RelaxationOptions relaxation;
     relaxation.largest_force = options.largest_force;
     relaxation.step_limit = options.is_relaxed_already ? 0 : options.step_limit;
-    std::vector<Relaxation> relaxations;
-    relaxations.emplace_back(particles, relaxation);
-    relax_together(session, relaxations);
-    const Relaxation& done = relaxations.front();
-    particles.positions = done.particles().positions;
-    found.positions = particles.positions;
-    found.energy = done.energy();
-    found.largest_force = done.largest_force();
-    found.is_converged = done.is_converged();
+    SessionBatch forces(session);
+    RelaxationBatch batch(forces);
+    batch.add(0, Relaxation(particles, relaxation));
+    while (!batch.is_empty()) {
+        if (run.is_stopped()) return false;
+        for (const RelaxationBatch::Member& member : batch.step()) {
+            if (member.error) throw Error(*member.error);
+            particles.positions = found.positions = member.relaxation.particles().positions;
+            found.energy = member.relaxation.energy();
+            found.largest_force = member.relaxation.largest_force();
+            found.is_converged = member.relaxation.is_converged();
+        }
+    }
+    return true;
 }
 
 void analyse(const Particles& particles, Vibrations& found, const VibrationsOptions& options) {
     const SystemView system = particles.view();
     found.is_periodic = system.is_periodic();
-    found.modes =
-        normal_modes(found.hessian.values, particles.masses, particles.positions,
-                     found.is_periodic ? RigidMotions::translations : RigidMotions::translations_and_rotations);
+    if (!found.is_periodic) found.group = find_point_group(system, kRotorTolerance, particles.masses);
+    found.modes = normal_modes(found.hessian.values, particles.masses, particles.positions,
+                               free_rotation_axes(system, found.group.is_linear));
     found.vibrations = vibrational_energy(found.modes.frequencies, options.temperature);
     if (found.is_periodic) return;
-    found.group = find_point_group(system, kRotorTolerance);
     found.gas = thermochemistry_of({.frequencies = found.modes.frequencies,
                                     .masses = particles.masses,
                                     .positions = particles.positions,
@@ -287,8 +292,10 @@ int run_vibrations(const VibrationsOptions& options) {
                 fail(Status::unsupported,
                      "vibrations beside fixed atoms are not there yet; remove the column move_mask");
             found.formula = formula_of(frame.atomic_numbers);
-            bring_to_rest(session, particles, found, options);
-            if (run.is_stopped()) return run.exit_code(options.input);
+            if (!(particles.environment.spin_multiplicity >= 1))
+                fail(Status::system, "the spin multiplicity is ", particles.environment.spin_multiplicity,
+                     ", expected 1 or more for thermochemistry");
+            if (!bring_to_rest(session, particles, found, options, run)) return run.exit_code(options.input);
             auto hessian = run.compute(session, particles.view(), options.derivatives.hessian, name);
             if (!hessian) return run.exit_code(options.input);
             found.hessian = std::move(*hessian);

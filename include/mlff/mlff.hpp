@@ -145,11 +145,11 @@ struct Options {
     bool want_trust = true;  // where the model has a trust meter
 };
 
-// Movable, not copyable; one thread at a time.
 struct HessianOptions {  // as mlff_hessian_options
     double step_angstrom = 0, symmetry_tolerance_angstrom = 0;
 };
 
+// Movable, not copyable; one thread at a time.
 class Session {
 public:
     explicit Session(const Model& model, const Options& options = {}) {

@@ -63,8 +63,10 @@ mlff::HessianOptions read_hessian_options(const mlff_hessian_options* given) {
     if (!given) return options;
     require_size(given->struct_size, sizeof(mlff_hessian_options), "mlff_hessian_options");
     if (given->step_angstrom != 0) options.step = given->step_angstrom;
-    if (given->symmetry_tolerance_angstrom < 0) options.symmetry_tolerance = 0;
-    if (given->symmetry_tolerance_angstrom > 0) options.symmetry_tolerance = given->symmetry_tolerance_angstrom;
+    if (given->symmetry_tolerance_angstrom < 0)
+        options.symmetry_tolerance = 0;
+    else if (given->symmetry_tolerance_angstrom != 0)  // NaN is refused where it is used
+        options.symmetry_tolerance = given->symmetry_tolerance_angstrom;
     return options;
 }
 

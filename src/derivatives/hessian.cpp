@@ -27,15 +27,20 @@ void check(const Session& session, const SystemView& system, const HessianOption
     if (session.precision() != Precision::fp64)
         fail(Status::argument, "a Hessian needs a session with precision fp64, not ",
              precision_name(session.precision()));
-    constexpr int64_t kMostAtoms = 20'000;  // 29 GB
+    constexpr int64_t kMostAtoms = 10'000;  // 29 GB: the matrix four times, with forces of all displacements
     if (system.atom_count > kMostAtoms)
         fail(Status::argument, "a Hessian of ", system.atom_count, " atoms has too many numbers, expected at most ",
              kMostAtoms, " atoms");
 }
 
-SymmetryGroup group_of(const SystemView& system, double tolerance) {
+// The symmetry of a molecule that the model has too. Some models tell mirror images apart; Python models, which say
+// nothing of their reach, need not even be the same for a molecule that was turned.
+SymmetryGroup group_of(const ModelSummary& model, const SystemView& system, double tolerance) {
     std::vector<SymmetryOperation> operations;
-    if (tolerance > 0 && !system.is_periodic()) operations = find_point_group(system, tolerance).operations;
+    if (tolerance > 0 && !system.is_periodic() && model.reach() > 0)
+        operations = find_point_group(system, tolerance).operations;
+    if (!model.is_mirror_symmetric)
+        std::erase_if(operations, [](const SymmetryOperation& each) { return determinant(each.rotation) < 0; });
     return SymmetryGroup(static_cast<size_t>(system.atom_count), std::move(operations));
 }
 
@@ -149,7 +154,7 @@ std::vector<DisplacedForces> forces_of_displaced(Session& session, const SystemV
 Hessian compute_hessian(Session& session, const SystemView& system, const HessianOptions& options,
                         const HessianProgress& progress) {
     check(session, system, options);
-    const SymmetryGroup group = group_of(system, options.symmetry_tolerance);
+    const SymmetryGroup group = group_of(session.model().summary(), system, options.symmetry_tolerance);
     const std::vector<Displacement> displacements = displacements_for(group, options.step);
     Hessian hessian;
     hessian.step = options.step;

@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "core/system_view.h"
+
 namespace mlff {
 
 struct NormalModes {
@@ -18,11 +20,13 @@ struct NormalModes {
     double zero_point_energy() const;  // eV, of modes that are not imaginary
 };
 
-enum class RigidMotions { translations, translations_and_rotations };
+// About which axes the structure turns without any force: three of a molecule, two of one on a line, one of a system
+// that is periodic in one direction, none of crystals and single atoms.
+std::vector<Vec3> free_rotation_axes(const SystemView& system, bool is_linear);
 
-// Of a Hessian [3 atom][3 atom], eV/angstrom^2; masses in u, positions in angstrom. Motions of the whole structure are
-// projected out first.
+// Of a Hessian [3 atom][3 atom], eV/angstrom^2; masses in u, positions in angstrom. Translations, and rotations about
+// these axes through the centre of mass, are projected out first.
 NormalModes normal_modes(std::span<const double> hessian, std::span<const double> masses,
-                         std::span<const double> positions, RigidMotions motions);
+                         std::span<const double> positions, std::span<const Vec3> rotation_axes);
 
 }  // namespace mlff

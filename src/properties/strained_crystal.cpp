@@ -11,6 +11,8 @@
 namespace mlff {
 
 void require_crystal(const Particles& crystal, const char* property) {
+    if (crystal.has_fixed_atoms())
+        fail(Status::unsupported, property, " beside fixed atoms is not there yet; remove the column move_mask");
     for (size_t k = 0; k < 3; ++k)
         if (!crystal.environment.periodic[k])
             fail(Status::system, property, " needs a crystal that is periodic in all directions; direction ", k + 1,

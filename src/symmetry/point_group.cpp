@@ -24,7 +24,8 @@ Mat3 frame_of(const Vec3& a, const Vec3& b) {
 
 class Search {
 public:
-    Search(const SystemView& molecule, double tolerance) : molecule_(molecule), tolerance_(tolerance) {
+    Search(const SystemView& molecule, double tolerance, std::span<const double> masses)
+        : molecule_(molecule), tolerance_(tolerance), masses_(masses) {
         const auto count = static_cast<size_t>(molecule.atom_count);
         Vec3 center{};
         for (size_t i = 0; i < 3 * count; ++i)
@@ -69,6 +70,7 @@ private:
 
     bool is_same_kind(size_t a, size_t b) const {
         return molecule_.atomic_numbers[a] == molecule_.atomic_numbers[b] &&
+               (masses_.empty() || masses_[a] == masses_[b]) &&
                std::abs(length(places_[a]) - length(places_[b])) <= tolerance_;
     }
 
@@ -173,6 +175,7 @@ private:
 
     const SystemView& molecule_;
     double tolerance_;
+    std::span<const double> masses_;
     std::vector<Vec3> places_;                // [atom], from the centre
     std::vector<std::vector<size_t>> kinds_;  // [atom]: atoms that it could be taken to
     std::optional<size_t> first_;
@@ -181,6 +184,8 @@ private:
 
 }  // namespace
 
-PointGroup find_point_group(const SystemView& molecule, double tolerance) { return Search(molecule, tolerance).find(); }
+PointGroup find_point_group(const SystemView& molecule, double tolerance, std::span<const double> masses) {
+    return Search(molecule, tolerance, masses).find();
+}
 
 }  // namespace mlff

@@ -21,6 +21,7 @@
 #include "dynamics/session_forces.h"
 #include "dynamics/units.h"
 #include "formats/extxyz.h"
+#include "md_beads.h"
 #include "md_many.h"
 #include "md_options.h"
 #include "md_start.h"
@@ -38,30 +39,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kTrustEveryOnGpu = 10;  // steps: two small kernels, which would be 4 % of a step of few atoms
 namespace fs = std::filesystem;
-
-Frame read_start(const MdOptions& options) {
-    ExtxyzReader reader(options.input);
-    Frame frame, chosen;
-    bool is_found = false;
-    std::vector<Frame> last;  // the last -options.frame frames
-    while (reader.next(frame)) {
-        if (options.frame < 0) {
-            last.push_back(frame);
-            if (static_cast<int64_t>(last.size()) > -options.frame) last.erase(last.begin());
-        } else if (reader.frames_read() - 1 == options.frame) {
-            chosen = frame;
-            is_found = true;
-            break;
-        }
-    }
-    if (reader.frames_read() == 0) fail(Status::format, options.input, ": no frame in the file");
-    if (options.frame < 0 && static_cast<int64_t>(last.size()) == -options.frame)
-        chosen = last.front(), is_found = true;
-    if (!is_found)
-        fail(Status::argument, "--frame ", options.frame, ": ", options.input, " has ", reader.frames_read(),
-             " frames");
-    return chosen;
-}
 
 // The log: a line of numbers every so many steps.
 class Log {
@@ -329,6 +306,7 @@ private:
 };
 
 int run_md(const MdOptions& options) {
+    if (options.wants_beads()) return run_beads_md(options);
     if (options.wants_many()) return run_many_md(options);
     DynamicsOptions dynamics_options = options.dynamics();
     options.watch_rules();  // refuses what contradicts itself, before anything is read
@@ -411,6 +389,8 @@ Examples:
   mlff md conformers.xyz --all --ensemble nvt --temperature 300 --steps 2000 --dt 0.5 --output many
   # Replica exchange of 8 copies between 300 and 600 K
   mlff md peptide.xyz --replicas 8 --temperatures 300,600 --ensemble nvt --steps 2000 --dt 0.5 --output ladder
+  # The same as a quantum system: a ring polymer of 32 beads
+  mlff md water.xyz --beads 32 --ensemble nvt --temperature 300 --steps 2000 --dt 0.25 --output quantum
   # Constant pressure with a MACE model, with a log
   mlff md box.xyz --model X.model --ensemble npt --temperature 300 --pressure 1 --steps 9000 --dt 1 --log npt.csv)");
     command->callback([options, &work] { work = [options] { return run_md(*options); }; });

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "md_many.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -12,12 +9,12 @@
 #include <memory>
 #include <sstream>
 
-#include "append_file.h"
 #include "core/error.h"
 #include "dynamics/many_dynamics.h"
 #include "dynamics/replica_exchange.h"
 #include "dynamics/restart.h"
 #include "md_start.h"
+#include "member_file.h"
 #include "plan_warning.h"
 #include "progress_line.h"
 #include "sessions.h"
@@ -28,43 +25,6 @@ namespace mlff::app {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A file of one of many: it is open only while text is added, since a process may not have thousands of files open.
-class MemberFile {
-public:
-    MemberFile(std::string path, std::optional<uint64_t> go_on_at) : path_(std::move(path)), size_(go_on_at) {
-        append("");
-    }
-    void add(std::string_view text) {
-        constexpr size_t kMostInMemory = 1 << 15;
-        waiting_ += text;
-        if (waiting_.size() > kMostInMemory) flush();
-    }
-    // What was added is in the file, but not yet on disk. Its size.
-    uint64_t flush() {
-        if (!waiting_.empty()) append(waiting_);
-        waiting_.clear();
-        return *size_;
-    }
-
-private:
-    void append(std::string_view text) {
-        AppendFile file(path_, size_);
-        file.write(text);
-        size_ = file.size();
-    }
-
-    std::string path_, waiting_;
-    std::optional<uint64_t> size_;  // nothing before the file is there
-};
-
-// One call for thousands of files.
-void sync_files_of(const std::string& folder) {
-    const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (descriptor < 0) return;
-    ::syncfs(descriptor);
-    ::close(descriptor);
-}
 
 std::string csv_of(const std::vector<int64_t>& numbers) {
     std::string text;

@@ -137,6 +137,22 @@ void MdOptions::add_to(CLI::App& command) {
         ->option_text("N")
         ->group(many);
 
+    const std::string quantum = "Path integrals";
+    command
+        .add_option("--beads", beads,
+                    "path-integral dynamics of a ring polymer of N copies of the structure, which is a quantum system: "
+                    "PILE-L thermostat for nvt, ring-polymer molecular dynamics for nve")
+        ->check(CLI::Range(1, 1024))
+        ->option_text("N")
+        ->group(quantum);
+    command
+        .add_option("--beads-from", beads_from,
+                    "begin with the beads of this restart file of another run with as many beads")
+        ->option_text("RESTART")
+        ->group(quantum);
+    command.add_flag("--write-beads", write_beads, "write a trajectory of every bead too, not only of the centroid")
+        ->group(quantum);
+
     const std::string trust = "Trust";
     CLI::Option* const watch_flag =
         command
@@ -184,10 +200,9 @@ void MdOptions::add_to(CLI::App& command) {
 
     const std::string files = "Files";
     command
-        .add_option(
-            "--output", output,
-            "write the trajectory to OUT: .xyz (extended XYZ) or .h5 (H5MD); of many structures, trajectories and "
-            "logs to the folder OUT")
+        .add_option("--output", output,
+                    "write the trajectory to OUT: .xyz (extended XYZ) or .h5 (H5MD); of many structures and of beads, "
+                    "trajectories and logs to the folder OUT")
         ->option_text("OUT")
         ->group(files);
     command.add_option("--output-every", output_every, "steps between frames of the trajectory")
@@ -280,6 +295,10 @@ std::map<std::string, std::string> MdOptions::choices() const {
     std::map<std::string, std::string> result = {{"ensemble", ensemble},
                                                  {"dt", exact_text(time_step)},
                                                  {"remove-momentum-every", std::to_string(remove_momentum_every)}};
+    if (beads) {
+        result["beads"] = std::to_string(*beads);
+        result["temperature"] = exact_text(temperature.value_or(0));  // of the springs, for nve too
+    }
     if (ensemble == "nve") return result;
     constexpr const char* kNames[] = {"none", "langevin", "nose-hoover", "rescaling"};
     result["thermostat"] = kNames[static_cast<size_t>(options.thermostat.kind)];

@@ -34,6 +34,10 @@ struct MdOptions {
     std::vector<double> temperatures;  // of the replicas: the lowest and the highest, or all
     std::optional<int64_t> exchange_every;
 
+    std::optional<int64_t> beads;  // of a ring polymer
+    std::string beads_from;        // restart file with the beads to begin with
+    bool write_beads = false;
+
     std::string output, log, checkpoint, restart;
     int64_t output_every = 100, log_every = 100, checkpoint_every = 10'000;
     bool overwrite = false;
@@ -56,7 +60,8 @@ struct MdOptions {
     std::string checkpoint_path() const;
     std::string last_frames_path() const;
     bool wants_many() const { return all || replicas || !temperatures.empty() || exchange_every; }
-    std::string many_restart_path() const;  // of wants_many(): output is a folder then
+    bool wants_beads() const { return beads || !beads_from.empty() || write_beads; }
+    std::string many_restart_path() const;  // of wants_many() and wants_beads(): output is a folder then
 };
 
 }  // namespace mlff::app

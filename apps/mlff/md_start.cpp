@@ -16,6 +16,30 @@ Error in_file(const std::string& path, const Error& error) {
     return error.status() == Status::argument ? error : Error(error.status(), concat(path, ": ", error.what()));
 }
 
+Frame read_start(const MdOptions& options) {
+    ExtxyzReader reader(options.input);
+    Frame frame, chosen;
+    bool is_found = false;
+    std::vector<Frame> last;  // the last -options.frame frames
+    while (reader.next(frame)) {
+        if (options.frame < 0) {
+            last.push_back(frame);
+            if (static_cast<int64_t>(last.size()) > -options.frame) last.erase(last.begin());
+        } else if (reader.frames_read() - 1 == options.frame) {
+            chosen = frame;
+            is_found = true;
+            break;
+        }
+    }
+    if (reader.frames_read() == 0) fail(Status::format, options.input, ": no frame in the file");
+    if (options.frame < 0 && static_cast<int64_t>(last.size()) == -options.frame)
+        chosen = last.front(), is_found = true;
+    if (!is_found)
+        fail(Status::argument, "--frame ", options.frame, ": ", options.input, " has ", reader.frames_read(),
+             " frames");
+    return chosen;
+}
+
 Particles start_particles(const MdOptions& options, const DynamicsOptions& dynamics, const Frame& frame,
                           const std::string& name) {
     try {

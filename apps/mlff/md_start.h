@@ -14,6 +14,9 @@ namespace mlff::app {
 // Names the file, unless it is an option that is wrong.
 Error in_file(const std::string& path, const Error& error);
 
+// The frame of --frame.
+Frame read_start(const MdOptions& options);
+
 // `name` of the frame is for errors.
 Particles start_particles(const MdOptions& options, const DynamicsOptions& dynamics, const Frame& frame,
                           const std::string& name);

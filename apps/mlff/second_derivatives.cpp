@@ -9,7 +9,7 @@ namespace mlff::app {
 
 void SecondDerivativeOptions::add_to(CLI::App& command) {
     model.add_to(command);
-    command.add_option("--step", hessian.step, "how far atoms are displaced, in A")
+    command.add_option("--step", hessian.step, "length of displacements, in A")
         ->capture_default_str()
         ->option_text("LENGTH");
     command

@@ -138,15 +138,18 @@ public:
             read_structure();
         } catch (const Error& error) {
             if (error.status() == Status::argument) throw;
-            const std::string prefix = results_.input + ": ";
-            throw Error(error.status(),
-                        std::string(error.what()).starts_with(prefix) ? error.what() : prefix + error.what());
+            // "NAME: ..." or, of a reader, "NAME:LINE: ..."
+            const bool has_name = std::string_view(error.what()).starts_with(results_.input + ":");
+            throw Error(error.status(), has_name ? error.what() : results_.input + ": " + error.what());
         }
-        const StopSignal stop;
-        const std::vector<DisplacedForces> displaced = find_forces(stop);
-        if (stop.number() != 0) {
-            std::cerr << "mlff: stopped by a signal; nothing was written\n";
-            return kStoppedBySignal + stop.number();
+        std::vector<DisplacedForces> displaced;
+        {
+            const StopSignal stop;  // later nothing asks it, and a signal ends the process as usual
+            displaced = find_forces(stop);
+            if (stop.number() != 0) {
+                std::cerr << "mlff: stopped by a signal; nothing was written\n";
+                return kStoppedBySignal + stop.number();
+            }
         }
         write_phonopy_files(displaced);
         find_modes(displaced);
@@ -165,6 +168,8 @@ private:
         } else {
             const Frame frame = phonon_frame(options_);
             particles = moving_atoms(frame, "");
+            if (particles.has_fixed_atoms())
+                fail(Status::unsupported, "phonons beside fixed atoms are not there yet; remove the column move_mask");
             phonons::make_crystal(particles);  // refuses molecules before anything is computed
             if (sessions_) session_ = &sessions_->for_frame(frame);
             if (options_.relaxes) relax_before_phonons(*session_, particles);
@@ -208,17 +213,28 @@ private:
                       << " eV/A; frequencies may be imaginary because of that: use --relax\n";
     }
 
+    // Those of a file, which counts atoms from 1.
+    void check_displacements(const std::vector<Displacement>& displacements, const std::string& file) const {
+        if (const auto atom = undetermined_atom(setup_->group, displacements))
+            fail(Status::format, file, ": displacements are missing: those of atom ", *atom + 1,
+                 " and of atoms equal to it by symmetry do not span three directions",
+                 options_.ignores_symmetry ? "; with --no-symmetry each atom of the cell needs three" : "");
+    }
+
     std::vector<DisplacedForces> find_forces(const StopSignal& stop) {
         if (!options_.forces.empty()) {
             const auto file = MappedFile::open(options_.forces);
             std::vector<DisplacedForces> displaced =
                 phonons::parse_force_sets(file->text(), task_.supercell.atom_count(), options_.forces);
             for (const DisplacedForces& entry : displaced) results_.displacements.push_back(entry.displacement);
+            check_displacements(results_.displacements, options_.forces);
             return displaced;
         }
         if (task_.displacements.empty()) {
             const std::vector<Vec3> axes(task_.supercell.lattice.begin(), task_.supercell.lattice.end());
             task_.displacements = displacements_for(setup_->group, options_.step, axes);
+        } else {
+            check_displacements(task_.displacements, options_.task);
         }
         results_.displacements = task_.displacements;
         ProgressLine line("mlff phonons");

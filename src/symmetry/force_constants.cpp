@@ -83,6 +83,12 @@ std::vector<Vec3> directions_for(const std::vector<const SymmetryOperation*>& si
     return chosen;
 }
 
+// Whether vectors whose outer products add up to `squares` span them.
+bool are_three_directions(const Mat3& squares) {
+    const double size = (squares[0][0] + squares[1][1] + squares[2][2]) / 3;
+    return determinant(squares) > 1e-6 * size * size * size;
+}
+
 }  // namespace
 
 SymmetryGroup::SymmetryGroup(size_t atom_count, std::vector<SymmetryOperation> operations)
@@ -137,6 +143,21 @@ std::vector<Displacement> displacements_for(const SymmetryGroup& group, double s
     return displacements;
 }
 
+std::optional<int32_t> undetermined_atom(const SymmetryGroup& group, std::span<const Displacement> displacements) {
+    std::vector<Mat3> squares(group.atom_count(), Mat3{});
+    for (const Displacement& given : displacements)
+        for (const SymmetryOperation& operation : group.operations()) {
+            const int32_t atom = operation.moved_to[static_cast<size_t>(given.atom)];
+            const Vec3 vector = turned(operation.rotation, given.vector);
+            add_outer_product(squares[static_cast<size_t>(atom)], vector, vector);
+        }
+    for (size_t atom = 0; atom < group.atom_count(); ++atom) {
+        const auto index = static_cast<int32_t>(atom);
+        if (group.representative(atom) == index && !are_three_directions(squares[atom])) return index;
+    }
+    return {};
+}
+
 std::vector<double> force_derivatives(const SymmetryGroup& group, std::span<const DisplacedForces> displaced,
                                       std::span<const int32_t> rows) {
     const size_t atom_count = group.atom_count();
@@ -159,8 +180,7 @@ std::vector<double> force_derivatives(const SymmetryGroup& group, std::span<cons
                                       turned(operation.rotation, {force[0], force[1], force[2]}), vector);
                 }
             }
-        const double size = (squares[0][0] + squares[1][1] + squares[2][2]) / 3;
-        if (!(determinant(squares) > 1e-6 * size * size * size))
+        if (!are_three_directions(squares))
             fail(Status::argument, "the displacements of atom ", atom, " do not span three directions");
         const Mat3 inverted = inverse(squares);
         row.resize(atom_count);

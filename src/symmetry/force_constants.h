@@ -3,6 +3,7 @@
 // structure makes equal is computed once.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -43,6 +44,10 @@ private:
 // displacements of length `step` which its site operations turn into three directions and their opposites.
 // `axes`: directions that are tried first, such as lattice vectors.
 std::vector<Displacement> displacements_for(const SymmetryGroup& group, double step, std::span<const Vec3> axes = {});
+
+// An atom of which these displacements, turned by all operations, do not span three directions, so that
+// force_derivatives() would refuse them: a representative. Nothing if there is none.
+std::optional<int32_t> undetermined_atom(const SymmetryGroup& group, std::span<const Displacement> displacements);
 
 // d(force on j) / d(position of i) for each atom i of `rows`: [row][j][3 of the force][3 of the position],
 // eV/angstrom^2. With all displacements of displacements_for(), or with others of any atoms that operations turn into

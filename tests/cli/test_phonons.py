@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 import unittest
 
 from command_test import CommandTest
@@ -22,6 +24,13 @@ Lattice="{CONSTANT} 0 0 0 {CONSTANT} 0 0 0 {CONSTANT}" Properties=species:S:1:po
 def run(*words, model="analytic"):
     options = ["--model", model] if model else []
     return subprocess.run([MLFF, "phonons", *words, *options], capture_output=True, text=True, timeout=120)
+
+
+def with_column(name, kind, values):
+    """SILICON with a column more."""
+    count, comment, *atoms = SILICON.splitlines()
+    comment = comment.replace("pos:R:3", f"pos:R:3:{name}:{kind}:1")
+    return "\n".join([count, comment] + [f"{atom} {value}" for atom, value in zip(atoms, values)]) + "\n"
 
 
 def path_text(lines):
@@ -107,6 +116,51 @@ class PhononTest(CommandTest):
         again = self.results(path, "--supercell", "2,1,1", "--forces", os.path.join(folder, "FORCE_SETS"), model=None)
         self.assert_close(self.frequencies(again), self.frequencies(own), 1e-5)
 
+    def test_isotopes(self):
+        masses = [280.0] + 7 * [28.0]
+        path, folder = self.path("isotopes.xyz", with_column("masses", "R", masses)), self.path("written")
+        words = ["--step", "0.0005", "--mesh", "2", "--temperatures", "300"]
+        plain = self.results(path, "--supercell", "1", *words, "--no-symmetry")
+        self.assertEqual(plain["primitive_cell"]["masses"], masses)
+        found = self.results(path, "--supercell", "1", *words, "--write-phonopy", folder)
+        self.assertEqual(sorted(found["primitive_cell"]["masses"]), sorted(masses))
+        self.assert_close([found["zero_point_energy"]], [plain["zero_point_energy"]], 1e-4)
+        # The heavy atom slows vibrations down.
+        light = self.results(self.path("light.xyz", with_column("masses", "R", 8 * [28.0])), "--supercell", "1", *words, "--no-symmetry")
+        self.assertLess(plain["zero_point_energy"], light["zero_point_energy"] - 0.5)
+        if HAS_SPGLIB:  # forces do not know masses, the crystal does
+            self.assertEqual(len(found["displacements"]), 1)
+            self.assertEqual(found["space_group"], {"number": 215, "symbol": "P-43m"})
+        task, forces = (os.path.join(folder, name) for name in ("phonopy_disp.yaml", "FORCE_SETS"))
+        again = self.results("--read-phonopy", task, "--forces", forces, *words, model=None)
+        self.assert_close([again["zero_point_energy"]], [found["zero_point_energy"]], 1e-5)
+        with open(task) as file:
+            start, unit, supercell = re.split(r"(?=\nunit_cell:)|(?=\nsupercell:)", file.read())
+        contradicting = self.path("other.yaml", start + unit + supercell.replace("mass: 280.", "mass: 281.", 1))
+        self.assert_fails(run("--read-phonopy", contradicting, "--forces", forces, model=None), 3, "other.yaml", "expected equal masses")
+
+    def test_fixed_atoms_are_refused(self):
+        self.assert_fails(run(self.path("fixed.xyz", with_column("move_mask", "L", "FTTTTTTT")), "--supercell", "1"), 3, "fixed.xyz", "move_mask")
+        self.results(self.path("free.xyz", with_column("move_mask", "L", "TTTTTTTT")), "--supercell", "1", "--mesh", "1")
+
+    def test_a_signal_ends_the_run_after_the_forces(self):
+        path, folder = self.path("si.xyz", SILICON), self.path("written")
+        # With as many wave vectors as take a minute.
+        process = subprocess.Popen([MLFF, "phonons", path, "--supercell", "1", "--no-symmetry", "--mesh", "200,100,100", "--model", "analytic", "--write-phonopy", folder],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        try:
+            deadline = time.monotonic() + 60
+            while not os.path.exists(os.path.join(folder, "phonopy_disp.yaml")):  # written when the forces are known
+                self.assertIsNone(process.poll())
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.02)
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=5)
+            self.assertEqual(process.returncode, -signal.SIGINT)
+        finally:
+            process.kill()
+            process.communicate()
+
     def test_threads_do_not_matter(self):
         path = self.path("si.xyz", SILICON)
         one, three = (self.results(path, "--supercell", "1", "--threads", n) for n in ("1", "3"))
@@ -175,7 +229,12 @@ class PhononTest(CommandTest):
             with self.subTest(text[:30]):
                 self.assert_fails(run(path, "--supercell", "1", "--forces", self.path("F", text), model=None), 3, "F: line", words)
         few = self.path("FEW", "8\n1\n\n1\n0 0 0.01\n" + "0 0 0\n" * atoms)
-        self.assert_fails(run(path, "--supercell", "1", "--no-symmetry", "--forces", few, model=None), 2, "three directions")
+        self.assert_fails(run(path, "--supercell", "1", "--no-symmetry", "--forces", few, model=None), 3, "FEW: ", "missing", "atom 1 ", "three directions", "--no-symmetry")
+        second = yaml.index("- atom:", yaml.index("- atom:") + 1)
+        self.assert_fails(run("--read-phonopy", self.path("few.yaml", yaml[:second])), 3, "few.yaml: ", "missing", "three directions")
+        not_finite = run(self.path("nan.xyz", SILICON.replace("\nSi 0.0 0.0 0.0", "\nSi nan 0.0 0.0", 1)))
+        self.assert_fails(not_finite, 3, "nan.xyz:3:")
+        self.assertEqual(not_finite.stderr.count("nan.xyz"), 1)
         for old, new, words in (("supercell_matrix", "other", "'supercell_matrix'"), ("unit_cell:", "unit:", "'unit_cell'"), ("symbol: Si", "symbol: Sj", "symbol of an element"),
                                 ("- atom:    1", "- atom:  999", "a number from 1 to"), ("phonopy:", "something:", "that phonopy wrote"), ("mass: 28.085500", "mass: -1", "more than 0"),
                                 ("coordinates: [", "coordinates: [ 1e300,", "three numbers"), ("displacements:", "displacements: 3\nrest:", "a list")):

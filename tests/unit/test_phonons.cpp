@@ -60,15 +60,24 @@ std::vector<double> spring_forces(const Crystal& supercell, const Displacement& 
 }  // namespace
 
 TEST_CASE("the dispersion of a chain of two kinds of atoms is that of the textbook") {
-    bool uses_symmetry = false;  // with spglib or with translations only
+    bool uses_symmetry = false, are_isotopes = false;  // with spglib or with translations only
     SUBCASE("symmetry") { uses_symmetry = true; }
     SUBCASE("translations") { uses_symmetry = false; }
+    SUBCASE("two isotopes of one element") { uses_symmetry = are_isotopes = true; }
     const double light = 22.99, heavy = 35.45, stiffness = 3.2, spacing = 2.5;
-    const Crystal unit = chain(spacing, light, heavy), supercell = make_supercell(unit, {6, 1, 1});
+    Crystal unit = chain(spacing, light, heavy);
+    if (are_isotopes) unit.atomic_numbers[1] = unit.atomic_numbers[0];
+    const Crystal supercell = make_supercell(unit, {6, 1, 1});
     SetupOptions options;
     options.uses_symmetry = uses_symmetry;
-    options.finds_primitive_cell = false;
+    options.finds_primitive_cell = are_isotopes;
     const Setup setup = make_setup(unit, supercell, options);
+    REQUIRE(setup.primitive.masses == unit.masses);
+    size_t along_chain = 0;  // spglib may name the vectors of the cell in another order
+    for (size_t k = 0; k < 3; ++k)
+        if (std::abs(setup.primitive.lattice[k][0]) > 1) along_chain = k;
+    if (are_isotopes && has_spglib())  // forces do not know masses: one atom is enough
+        for (size_t atom = 0; atom < supercell.atom_count(); ++atom) CHECK(setup.group.representative(atom) == 0);
     std::vector<DisplacedForces> displaced;
     for (const Displacement& displacement : displacements_for(setup.group, 0.01))
         displaced.push_back({displacement, spring_forces(supercell, displacement, stiffness)});
@@ -81,7 +90,9 @@ TEST_CASE("the dispersion of a chain of two kinds of atoms is that of the textbo
                      root = std::sqrt(sum * sum - 4 * stiffness * stiffness * sine * sine / (light * heavy));
         std::vector<double> expected = {0, 0, 0, 0, std::sqrt(std::abs(sum - root)), std::sqrt(sum + root)};
         for (double& value : expected) value *= unit_of_frequency;
-        std::vector<double> found = matrix.frequencies({q, 0, 0});
+        Vec3 wave_vector{};
+        wave_vector[along_chain] = q;
+        std::vector<double> found = matrix.frequencies(wave_vector);
         for (double& value : found) value = std::abs(value);
         std::sort(found.begin(), found.end());
         for (size_t k = 0; k < 6; ++k) CHECK_MESSAGE(std::abs(found[k] - expected[k]) <= 1e-5, q << " " << k);
@@ -113,6 +124,13 @@ TEST_CASE("a supercell is in phonopy's order, and its atoms are found again") {
     moved = supercell;
     moved.positions[0] = moved.positions[3], moved.positions[1] = moved.positions[4];
     CHECK(says(phonon_error([&] { CellMap(unit, moved, 1e-4); }), "at the place of another"));
+    moved = supercell;
+    moved.masses[3] = 1 + 1e-6;  // as a file may have rounded it
+    CHECK(phonon_error([&] { CellMap(unit, moved, 1e-4); }) == "no error");
+    moved.masses[3] = 1.01;
+    CHECK(says(phonon_error([&] { CellMap(unit, moved, 1e-4); }), "atom 3 of the supercell has 1.01 u"));
+    CHECK(says(phonon_error([&] { cell_of_lattice(moved, unit.lattice, 1e-4); }), "atom 3 of the cell"));
+    CHECK(cell_of_lattice(supercell, unit.lattice, 1e-4).masses == unit.masses);
     CHECK(says(phonon_error([&] { make_supercell(unit, {1000, 1000, 1}); }), "too large"));
     CHECK(says(phonon_error([&] { make_supercell(unit, {INT64_MAX, 2, 3}); }), "too large"));
     CHECK(says(phonon_error([&] { make_supercell(unit, {1, 0, 1}); }), "expected 1 or more"));
@@ -286,6 +304,11 @@ TEST_CASE("displacements of any equal atom determine second derivatives") {
         entry.forces[k] = 0.1 * stiffness;
         displaced.push_back(entry);
     }
+    const std::vector<Displacement> all = {displaced[0].displacement, displaced[1].displacement,
+                                           displaced[2].displacement};
+    CHECK_FALSE(undetermined_atom(group, all));
+    CHECK(undetermined_atom(group, std::span(all).first(2)) == 0);
+    CHECK(undetermined_atom(SymmetryGroup(2, {}), all) == 0);  // the other one is displaced
     const std::vector<double> found = force_derivatives(group, displaced, std::vector<int32_t>{0, 1});
     for (size_t row = 0; row < 2; ++row)
         for (size_t j = 0; j < 2; ++j)

@@ -68,7 +68,12 @@ CellMap::CellMap(const Crystal& primitive, const Crystal& supercell, double tole
                 rest[i] = offset[i] - static_cast<double>(cell[i]);
             }
             rest = to_cartesian(primitive.lattice, rest);
-            if (std::hypot(rest[0], rest[1], rest[2]) <= tolerance) found = other;
+            if (!(std::hypot(rest[0], rest[1], rest[2]) <= tolerance)) continue;
+            if (!supercell.has_same_kind(atom, primitive, other))
+                fail(Status::system, "atom ", atom, " of the supercell has ", supercell.masses[atom],
+                     " u, and the atom of the primitive cell whose image it is ", primitive.masses[other],
+                     " u: expected equal masses");
+            found = other;
         }
         if (found == kNone) fail(Status::system, "atom ", atom, " of the supercell is no image of a primitive atom");
         const auto [entry, is_new] = index_of_.try_emplace(residue(cell), cells_.size());

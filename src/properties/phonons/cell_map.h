@@ -16,7 +16,7 @@ using IntegerMatrix = std::array<Integer3, 3>;
 class CellMap {
 public:
     // Atoms may be `tolerance` (angstrom) from where the primitive cell has them. Throws Error{system} if the supercell
-    // is not made of whole primitive cells.
+    // is not made of whole primitive cells, or has other masses.
     CellMap(const Crystal& primitive, const Crystal& supercell, double tolerance);
 
     size_t primitive_count() const { return home_atoms_.size(); }

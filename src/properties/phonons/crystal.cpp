@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "properties/phonons/crystal.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
@@ -32,6 +33,11 @@ SystemView Crystal::view() const {
     return system;
 }
 
+bool Crystal::has_same_kind(size_t atom, const Crystal& other, size_t other_atom) const {
+    return atomic_numbers[atom] == other.atomic_numbers[other_atom] &&
+           is_same_mass(masses[atom], other.masses[other_atom]);
+}
+
 void Crystal::add_atom(int32_t atomic_number, const Vec3& position, double mass) {
     atomic_numbers.push_back(atomic_number);
     positions.insert(positions.end(), position.begin(), position.end());
@@ -45,6 +51,11 @@ Vec3 to_cartesian(const Mat3& lattice, const Vec3& fractional) {
     for (size_t k = 0; k < 3; ++k)
         for (size_t i = 0; i < 3; ++i) result[i] += fractional[k] * lattice[k][i];
     return result;
+}
+
+bool is_same_mass(double a, double b) {
+    constexpr double kRounding = 1e-5;  // isotopes of one element differ by 0.4 % or more
+    return std::abs(a - b) <= kRounding * std::max(a, b);
 }
 
 Crystal make_crystal(const Particles& particles) {
@@ -96,9 +107,13 @@ Crystal cell_of_lattice(const Crystal& crystal, const Mat3& lattice, double tole
     result.lattice = lattice;
     for (size_t atom = 0; atom < crystal.atom_count(); ++atom) {
         bool is_new = true;
-        for (size_t other = 0; other < result.atom_count() && is_new; ++other)
+        for (size_t other = 0; other < result.atom_count() && is_new; ++other) {
             is_new = distance_between_images(lattice, crystal.position(atom), result.position(other)) > tolerance ||
                      result.atomic_numbers[other] != crystal.atomic_numbers[atom];
+            if (!is_new && !result.has_same_kind(other, crystal, atom))
+                fail(Status::system, "the primitive lattice takes an atom of ", result.masses[other], " u to atom ",
+                     atom, " of the cell, which has ", crystal.masses[atom], " u: expected equal masses");
+        }
         if (is_new) result.add_atom(crystal.atomic_numbers[atom], crystal.position(atom), crystal.masses[atom]);
     }
     const double ratio = crystal.volume() / result.volume(),

@@ -20,12 +20,17 @@ struct Crystal {
     Vec3 position(size_t atom) const { return {positions[3 * atom], positions[3 * atom + 1], positions[3 * atom + 2]}; }
     double volume() const;
     SystemView view() const;  // valid until the crystal changes
+    // Of one element and one mass: atoms of different isotopes vibrate in different ways.
+    bool has_same_kind(size_t atom, const Crystal& other, size_t other_atom) const;
     void add_atom(int32_t atomic_number, const Vec3& position, double mass);
 };
 
 // In lattice vectors of `lattice`, and back: angstrom.
 Vec3 to_fractional(const Mat3& lattice, const Vec3& position);
 Vec3 to_cartesian(const Mat3& lattice, const Vec3& fractional);
+
+// Masses in u, which files may have rounded.
+bool is_same_mass(double a, double b);
 
 // Throws Error{system} if the atoms are no crystal: not periodic in three directions, without atoms, charged, or with
 // two atoms at one place.
@@ -36,7 +41,7 @@ Crystal make_crystal(const Particles& particles);
 Crystal make_supercell(const Crystal& cell, const std::array<int64_t, 3>& counts);
 
 // One atom of each set that translations by `lattice` make equal, within `tolerance` (angstrom): the first. Throws
-// Error{system} if `lattice` does not divide the crystal.
+// Error{system} if `lattice` does not divide the crystal, or takes an atom to one of another mass.
 Crystal cell_of_lattice(const Crystal& crystal, const Mat3& lattice, double tolerance);
 
 }  // namespace mlff::phonons

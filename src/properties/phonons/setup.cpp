@@ -7,9 +7,13 @@
 namespace mlff::phonons {
 namespace {
 
-int64_t determinant_of(const IntegerMatrix& m) {
-    return m[0][0] * (m[1][1] * m[2][2] - m[1][2] * m[2][1]) - m[0][1] * (m[1][0] * m[2][2] - m[1][2] * m[2][0]) +
-           m[0][2] * (m[1][0] * m[2][1] - m[1][1] * m[2][0]);
+std::vector<FractionalOperation> operations_that_keep(const CellMap& map, const Crystal& primitive,
+                                                      const SetupOptions& options, Alike alike) {
+    if (!options.uses_symmetry) return only_identity();
+    std::vector<FractionalOperation> operations = find_operations(primitive, options.tolerance, alike);
+    std::erase_if(operations,
+                  [&](const FractionalOperation& operation) { return !map.is_kept_by(operation.rotation); });
+    return operations;
 }
 
 }  // namespace
@@ -24,18 +28,18 @@ Setup make_setup(const Crystal& unit_cell, const Crystal& supercell, const Setup
     else if (options.finds_primitive_cell && space_group)
         primitive = cell_of_lattice(unit_cell, space_group->primitive_lattice, nearby);
     CellMap map(primitive, supercell, nearby);
-    std::vector<FractionalOperation> operations =
-        options.uses_symmetry ? find_operations(primitive, options.tolerance) : only_identity();
-    std::erase_if(operations,
-                  [&](const FractionalOperation& operation) { return !map.is_kept_by(operation.rotation); });
-    SymmetryGroup group(supercell.atom_count(), operations_of_supercell(primitive, map, operations, options.tolerance));
+    std::vector<FractionalOperation> operations = operations_that_keep(map, primitive, options, Alike::isotopes);
+    SymmetryGroup group(
+        supercell.atom_count(),
+        operations_of_supercell(primitive, map, operations_that_keep(map, primitive, options, Alike::elements),
+                                options.tolerance));
     return {unit_cell,      std::move(primitive), supercell, std::move(space_group), std::move(operations),
             std::move(map), std::move(group)};
 }
 
 bool Setup::has_mirrors() const {
-    return std::any_of(operations.begin(), operations.end(),
-                       [](const FractionalOperation& operation) { return determinant_of(operation.rotation) < 0; });
+    return std::any_of(group.operations().begin(), group.operations().end(),
+                       [](const SymmetryOperation& operation) { return determinant(operation.rotation) < 0; });
 }
 
 std::vector<DisplacedForces> forces_of(Session& session, const Crystal& supercell,

@@ -23,11 +23,11 @@ struct SetupOptions {
 struct Setup {
     Crystal unit_cell, primitive, supercell;
     std::optional<SpaceGroup> space_group;        // nothing without spglib or symmetry
-    std::vector<FractionalOperation> operations;  // of the primitive cell, those that keep the supercell
+    std::vector<FractionalOperation> operations;  // of the primitive cell and its isotopes, that keep the supercell
     CellMap map;
-    SymmetryGroup group;  // of the supercell
+    SymmetryGroup group;  // of the supercell, whatever the masses: what makes forces equal
 
-    bool has_mirrors() const;  // or other operations that make a left hand a right one
+    bool has_mirrors() const;  // in `group`; or other operations that make a left hand a right one
 };
 
 // Throws Error for cells that are not of one crystal.

@@ -33,9 +33,25 @@ Mat3 cartesian_rotation(const Mat3& lattice, const IntegerMatrix& rotation) {
 
 #ifdef MLFF_HAS_SPGLIB
 
+// Of each atom the first one like it.
+std::vector<int> types_of(const Crystal& crystal, Alike alike) {
+    std::vector<int> types;
+    std::vector<size_t> firsts;
+    for (size_t atom = 0; atom < crystal.atom_count(); ++atom) {
+        size_t type = 0;
+        while (type < firsts.size() &&
+               !(alike == Alike::elements ? crystal.atomic_numbers[atom] == crystal.atomic_numbers[firsts[type]]
+                                          : crystal.has_same_kind(atom, crystal, firsts[type])))
+            ++type;
+        if (type == firsts.size()) firsts.push_back(atom);
+        types.push_back(static_cast<int>(firsts[type]));
+    }
+    return types;
+}
+
 // Arrays as spglib takes them.
 struct SpglibCell {
-    explicit SpglibCell(const Crystal& crystal) : types(crystal.atomic_numbers.begin(), crystal.atomic_numbers.end()) {
+    SpglibCell(const Crystal& crystal, Alike alike) : types(types_of(crystal, alike)) {
         for (size_t i = 0; i < 3; ++i)
             for (size_t j = 0; j < 3; ++j) lattice[i][j] = crystal.lattice[j][i];  // vectors in columns
         for (size_t atom = 0; atom < crystal.atom_count(); ++atom)
@@ -79,7 +95,7 @@ std::vector<FractionalOperation> only_identity() {
 bool has_spglib() { return true; }
 
 std::optional<SpaceGroup> find_space_group(const Crystal& crystal, double tolerance) {
-    SpglibCell cell(crystal);
+    SpglibCell cell(crystal, Alike::isotopes);
     SpglibDataset* dataset = spg_get_dataset(cell.lattice, cell.places(), cell.types.data(), cell.count(), tolerance);
     if (!dataset) fail_with_words_of_spglib();
     SpaceGroup group;
@@ -95,8 +111,8 @@ std::optional<SpaceGroup> find_space_group(const Crystal& crystal, double tolera
     return group;
 }
 
-std::vector<FractionalOperation> find_operations(const Crystal& primitive, double tolerance) {
-    SpglibCell cell(primitive);
+std::vector<FractionalOperation> find_operations(const Crystal& primitive, double tolerance, Alike alike) {
+    SpglibCell cell(primitive, alike);
     SpglibDataset* dataset = spg_get_dataset(cell.lattice, cell.places(), cell.types.data(), cell.count(), tolerance);
     if (!dataset) fail_with_words_of_spglib();
     std::vector<FractionalOperation> operations(static_cast<size_t>(dataset->n_operations));
@@ -115,7 +131,7 @@ bool has_spglib() { return false; }
 
 std::optional<SpaceGroup> find_space_group(const Crystal&, double) { return {}; }
 
-std::vector<FractionalOperation> find_operations(const Crystal&, double) { return only_identity(); }
+std::vector<FractionalOperation> find_operations(const Crystal&, double, Alike) { return only_identity(); }
 
 #endif
 

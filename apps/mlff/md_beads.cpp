@@ -265,6 +265,15 @@ private:
         if (restart_ && restart_->run.contains("bead-0-place") != options_.write_beads)
             fail(Status::argument, "--restart ", options_.restart, " was written ",
                  options_.write_beads ? "without" : "with", " --write-beads: continue it in the same way");
+        folder_.emplace(options_.output);
+        if (restart_) {  // all is checked before a file is touched
+            check_size(file_named("centroid.xyz"), *place("centroid-place"));
+            check_size(file_named("log.csv"), *place("log-place"));
+            for (int64_t i = 0; options_.write_beads && i < *options_.beads; ++i)
+                check_size(bead_path(i), *place(concat("bead-", i, "-place")));
+        } else {
+            remove_old_restart(options_.many_restart_path());
+        }
         centroid_file_.emplace(file_named("centroid.xyz"), place("centroid-place"));
         log_.emplace(file_named("log.csv"), place("log-place"));
         for (int64_t i = 0; options_.write_beads && i < *options_.beads; ++i)
@@ -319,7 +328,7 @@ private:
             restart.members.push_back({std::move(state), options_.choices()});
             restart.ended.emplace_back();
         }
-        sync_files_of(options_.output);
+        folder_->sync();
         write_many_restart(options_.many_restart_path(), restart);
         last_saved_ = step();
     }
@@ -346,6 +355,7 @@ private:
     std::optional<RingPolymer> polymer_;
     std::string head_;  // "" if the model has only one
     double conserved_start_ = 0;
+    std::optional<SyncedFolder> folder_;
     std::optional<MemberFile> centroid_file_, log_;
     std::vector<MemberFile> bead_files_;
     int64_t last_saved_ = -1;

@@ -129,6 +129,7 @@ public:
         check_many_options(options);
         if (options.replicas) exchange_.emplace(exchange_temperatures(options), options.seed);
         members_ = exchange_ ? make_replicas(options, exchange_->temperatures()) : read_members(options);
+        check_count();
         if (!options.restart.empty()) read_restart_file();
         check_folder();
         make_session();
@@ -137,6 +138,20 @@ public:
     }
 
     int go() {
+        try {
+            return take_steps();
+        } catch (...) {
+            flush_all();
+            throw;
+        }
+    }
+
+private:
+    struct Files {
+        MemberFile trajectory, log;
+    };
+
+    int take_steps() {
         const StopSignal stop;
         ProgressLine progress("md");
         using Seconds = std::chrono::duration<double>;
@@ -174,10 +189,12 @@ public:
         return ended_count_ == 0 ? kGood : kCheckFailed;
     }
 
-private:
-    struct Files {
-        MemberFile trajectory, log;
-    };
+    // A run that could not be gone on with is not begun.
+    void check_count() const {
+        if (members_.size() > kMostSystemsOfRestart)
+            fail(Status::argument, options_.input, ": ", members_.size(), exchange_ ? " replicas" : " structures",
+                 " cannot step together: a restart file has at most ", kMostSystemsOfRestart);
+    }
 
     void read_restart_file() {
         restart_ = read_many_restart(options_.restart);
@@ -185,6 +202,8 @@ private:
             fail(Status::argument, "--restart ", options_.restart, " has ", restart_->members.size(),
                  " structures, but there are ", members_.size(), " now");
         step_ = static_cast<int64_t>(place_of(restart_->run, "step"));
+        if (step_ < 0) fail(Status::format, options_.restart, ": the restart file has no step number");
+        last_saved_ = step_;
         if (step_ >= options_.steps)
             fail(Status::argument, "--steps ", options_.steps, " counts the whole run, and ", options_.restart,
                  " is already at step ", step_);
@@ -193,10 +212,13 @@ private:
             fail(Status::argument, "--restart ", options_.restart, " was written with ",
                  before.empty() ? "no replicas" : "replicas and swaps " + before, ", not ",
                  rungs.empty() ? "no replicas" : rungs);
-        if (exchange_) exchange_->set_state(restart_->run["exchange-state"]);
-        for (size_t i = 0; i < members_.size(); ++i)
+        if (exchange_) exchange_->set_state(restart_->run["exchange-state"], step_ / exchange_every());
+        for (size_t i = 0; i < members_.size(); ++i) {
+            if (exchange_ && !restart_->ended[i].empty())
+                fail(Status::format, options_.restart, ": replica ", i, " has ended, but replicas need each other");
             if (restart_->ended[i].empty() && restart_->members[i].state.step_count != step_)
                 fail(Status::format, options_.restart, ": system ", i, " is at another step");
+        }
     }
 
     uint64_t place_of(const std::map<std::string, std::string>& run, const std::string& key) const {
@@ -280,9 +302,29 @@ private:
         return (fs::path(options_.output) / name.str()).string();
     }
 
-    void open_files() {
+    std::string swaps_path() const { return (fs::path(options_.output) / "swaps.csv").string(); }
+
+    // Not of those that ended in an earlier part of the run, or never began.
+    bool has_files(size_t i) const { return !is_told_[i] && dynamics_->at(i); }
+
+    // All is checked before a file is touched.
+    void check_sizes() const {
         for (size_t i = 0; i < members_.size(); ++i) {
-            if (is_told_[i] || !dynamics_->at(i)) {  // ended in an earlier part of the run, or never began
+            if (!has_files(i)) continue;
+            check_size(file_of(i, ".xyz"), place_of(restart_->members[i].run, "output-place"));
+            check_size(file_of(i, ".csv"), place_of(restart_->members[i].run, "log-place"));
+        }
+        if (exchange_) check_size(swaps_path(), place_of(restart_->run, "swaps-place"));
+    }
+
+    void open_files() {
+        folder_.emplace(options_.output);
+        if (restart_)
+            check_sizes();
+        else
+            remove_old_restart(options_.many_restart_path());
+        for (size_t i = 0; i < members_.size(); ++i) {
+            if (!has_files(i)) {
                 files_.push_back(nullptr);
                 continue;
             }
@@ -294,8 +336,7 @@ private:
             if (!restart_) files_.back()->log.add(concat(kMdLogHeader, "\n"));
         }
         if (!exchange_) return;
-        swaps_.emplace((fs::path(options_.output) / "swaps.csv").string(),
-                       restart_ ? std::optional(place_of(restart_->run, "swaps-place")) : std::nullopt);
+        swaps_.emplace(swaps_path(), restart_ ? std::optional(place_of(restart_->run, "swaps-place")) : std::nullopt);
         if (restart_) return;
         std::string header = "step";
         for (size_t i = 0; i < members_.size(); ++i) header += concat(",replica_at_", i);
@@ -333,11 +374,29 @@ private:
                 text += "; the last frames are in " + file_of(i, ".last.xyz");
             }
             if (files_[i]) files_[i]->trajectory.flush(), files_[i]->log.flush();
-            if (exchange_) fail(Status::system, text);
+            if (exchange_) fail(Status::system, text, "; ", last_checkpoint());
             progress.pause();
             std::cerr << "mlff: " << text << "; the others go on\n";
         }
         ended_count_ = members_.size() - dynamics_->count_going_on();
+    }
+
+    // The others have already taken the step in which one broke, so there is nothing to save.
+    std::string last_checkpoint() const {
+        if (last_saved_ < 0) return "there is no restart file yet";
+        return concat("the restart file ", options_.many_restart_path(), " is of step ", last_saved_);
+    }
+
+    // On the way out with an error, which is not replaced by another.
+    void flush_all() {
+        const auto flush = [](MemberFile& file) {
+            try {
+                file.flush();
+            } catch (const std::exception&) {}
+        };
+        for (const auto& files : files_)
+            if (files) flush(files->trajectory), flush(files->log);
+        if (swaps_) flush(*swaps_);
     }
 
     int64_t exchange_every() const { return options_.exchange_every.value_or(100); }
@@ -393,7 +452,7 @@ private:
             restart.members[i].run["output-place"] = std::to_string(files_[i]->trajectory.flush());
             restart.members[i].run["log-place"] = std::to_string(files_[i]->log.flush());
         }
-        sync_files_of(options_.output);
+        folder_->sync();
         write_many_restart(options_.many_restart_path(), restart);
         last_saved_ = step_;
     }
@@ -409,6 +468,7 @@ private:
     std::string head_;                           // "" if the model has only one
     std::vector<std::unique_ptr<Files>> files_;  // nullptr: it has ended before
     std::optional<MemberFile> swaps_;
+    std::optional<SyncedFolder> folder_;
     std::vector<bool> is_told_;  // that it ended
     size_t ended_count_ = 0;
     int64_t step_ = 0, last_saved_ = -1;

@@ -4,7 +4,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
 #include "append_file.h"
+#include "core/error.h"
 
 namespace mlff::app {
 
@@ -30,11 +35,31 @@ void MemberFile::append(std::string_view text) {
     size_ = file.size();
 }
 
-void sync_files_of(const std::string& folder) {
-    const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (descriptor < 0) return;
-    ::syncfs(descriptor);
-    ::close(descriptor);
+SyncedFolder::SyncedFolder(std::string path)
+    : path_(std::move(path)), descriptor_(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    if (descriptor_ < 0) fail(Status::file, path_, ": cannot open the folder (", std::strerror(errno), ")");
+}
+
+SyncedFolder::~SyncedFolder() { ::close(descriptor_); }
+
+void SyncedFolder::sync() const {
+    if (::syncfs(descriptor_) != 0 && errno != EINVAL && errno != EROFS)
+        fail(Status::file, path_, ": cannot write the files of the folder (", std::strerror(errno), ")");
+}
+
+void check_size(const std::string& path, uint64_t place) {
+    std::error_code error;
+    const uint64_t size = std::filesystem::file_size(path, error);
+    if (error) fail(Status::file, path, ": cannot go on with the file (", error.message(), ")");
+    if (size < place)
+        fail(Status::file, path, ": the file is shorter than the ", place,
+             " bytes it had when the restart file was written");
+}
+
+void remove_old_restart(const std::string& path) {
+    std::error_code error;
+    std::filesystem::remove(path, error);
+    if (error) fail(Status::file, path, ": cannot remove the file (", error.message(), ")");
 }
 
 }  // namespace mlff::app

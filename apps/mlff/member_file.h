@@ -25,7 +25,26 @@ private:
     std::optional<uint64_t> size_;  // nothing before the file is there
 };
 
-// All files of the folder are on disk: one call for thousands of them.
-void sync_files_of(const std::string& folder);
+// Puts thousands of files on disk by one call. It is open during the whole run, since only what failed after it was
+// opened is reported.
+class SyncedFolder {
+public:
+    explicit SyncedFolder(std::string path);
+    ~SyncedFolder();
+    SyncedFolder(const SyncedFolder&) = delete;
+    SyncedFolder& operator=(const SyncedFolder&) = delete;
+
+    void sync() const;  // throws Error{file}
+
+private:
+    std::string path_;
+    int descriptor_;
+};
+
+// Throws Error{file} if the file is not there, or shorter than the place where a run goes on with it.
+void check_size(const std::string& path, uint64_t place);
+
+// A restart file that is there does not belong to files that are begun anew.
+void remove_old_restart(const std::string& path);
 
 }  // namespace mlff::app

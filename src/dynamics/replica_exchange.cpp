@@ -77,17 +77,24 @@ std::string ReplicaExchange::state() const {
     return text.str();
 }
 
-void ReplicaExchange::set_state(const std::string& state) {
+void ReplicaExchange::set_state(const std::string& state, int64_t most_rounds) {
     std::istringstream text(state);
-    bool is_good = static_cast<bool>(text >> round_) && round_ >= 0;
+    bool is_good = static_cast<bool>(text >> round_) && round_ >= 0 && round_ <= most_rounds;
     std::vector<bool> is_there(replicas_.size());
+    int64_t trips_left = round_;  // at most one trip ends in a round
     for (size_t i = 0; i < replicas_.size(); ++i) {
         is_good = is_good && text >> replicas_[i] >> last_end_[i] >> trips_[i] && replicas_[i] >= 0 &&
-                  static_cast<size_t>(replicas_[i]) < is_there.size() && !is_there[static_cast<size_t>(replicas_[i])];
-        if (is_good) is_there[static_cast<size_t>(replicas_[i])] = true;
+                  static_cast<size_t>(replicas_[i]) < is_there.size() && !is_there[static_cast<size_t>(replicas_[i])] &&
+                  last_end_[i] >= 0 && last_end_[i] <= 2 && trips_[i] >= 0 && trips_[i] <= trips_left;
+        if (!is_good) break;
+        is_there[static_cast<size_t>(replicas_[i])] = true;
+        trips_left -= trips_[i];
     }
-    for (ExchangeCounts& pair : counts_) is_good = is_good && text >> pair.attempted >> pair.accepted;
-    if (!is_good) fail(Status::format, "the state of the replica exchange is damaged, or has other replicas");
+    for (ExchangeCounts& pair : counts_)
+        is_good = is_good && text >> pair.attempted >> pair.accepted && pair.accepted >= 0 &&
+                  pair.accepted <= pair.attempted && pair.attempted <= round_;
+    if (!is_good || !(text >> std::ws).eof())
+        fail(Status::format, "the state of the replica exchange is damaged, or has other replicas");
 }
 
 }  // namespace mlff

@@ -36,7 +36,8 @@ public:
 
     // For restart files: whole numbers, separated by spaces.
     std::string state() const;
-    void set_state(const std::string& state);  // throws Error{format}
+    // Throws Error{format}, also if it counts more rounds of attempts than there can have been.
+    void set_state(const std::string& state, int64_t most_rounds);
 
 private:
     void note_ends();

@@ -152,6 +152,9 @@ void write_restart(const std::string& path, const Restart& restart) {
 }
 
 void write_many_restart(const std::string& path, const ManyRestart& restart) {
+    if (restart.members.size() > kMostSystemsOfRestart)
+        fail(Status::argument, path, ": ", restart.members.size(), " systems, a restart file has at most ",
+             kMostSystemsOfRestart);
     Safetensors all;
     std::vector<std::unique_ptr<Packed>> packed;
     all.metadata = {{"format", kManyFormat}, {"version", kVersion}, {"count", std::to_string(restart.members.size())}};

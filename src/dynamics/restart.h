@@ -38,6 +38,10 @@ struct ManyRestart {
     std::map<std::string, std::string> run;  // the caller's entries, without "run."
 };
 
+// Each system has 11 tensors, and a safetensors file at most 100,000.
+constexpr size_t kMostSystemsOfRestart = 9090;
+
+// Throws Error{argument} for more systems than kMostSystemsOfRestart, and as write_restart.
 void write_many_restart(const std::string& path, const ManyRestart& restart);
 ManyRestart read_many_restart(const std::string& path);
 ManyRestart parse_many_restart(const Safetensors& contents, const std::string& name_for_errors);

@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """mlff relax and mlff md with many structures of one file: the same results in any batch, files, stop, going on, messages. Usage: test_many.py MLFF"""
+import ctypes
+import json
 import os
+import platform
 import random
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -28,6 +32,33 @@ def clusters(count, seed=1):
         lines = [" ".join(["Ar"] + [f"{x + numbers.gauss(0, 0.15):.6f}" for x in atom]) for atom in SHAPE[:size]]
         frames.append(f"{size}\nProperties=species:S:1:pos:R:3 pbc=\"F F F\"\n" + "\n".join(lines) + "\n")
     return frames
+
+
+def refuse_syncfs():
+    """In this process and those it starts, syncfs fails as on a broken disk (a seccomp filter)."""
+    number = {"x86_64": 306, "aarch64": 267}[platform.machine()]
+    load, jump_if_equal, give = 0x20, 0x15, 0x06
+    program = b"".join(struct.pack("HBBI", *row) for row in (
+        (load, 0, 0, 0), (jump_if_equal, 0, 1, number), (give, 0, 0, 0x00050000 | 5), (give, 0, 0, 0x7FFF0000)))
+    buffer = ctypes.create_string_buffer(program)
+    filters = struct.pack("HxxxxxxP", 4, ctypes.addressof(buffer))
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    if prctl(38, 1, 0, 0, 0) != 0 or prctl(22, 2, filters, 0, 0) != 0:
+        os._exit(77)
+
+
+def change_metadata(path, changes):
+    """Of a safetensors file; None removes."""
+    with open(path, "rb") as file:
+        data = file.read()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:8 + size])
+    metadata = {**header["__metadata__"], **changes}
+    header["__metadata__"] = {key: value for key, value in metadata.items() if value is not None}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text + data[8 + size:])
 
 
 class TestRelax(CommandTest):
@@ -201,6 +232,87 @@ class TestDynamics(CommandTest):
         self.assertEqual(sum(int(row[3]) for row in rows), accepted)
         self.assertGreater(accepted, 0)
         self.assertEqual(files["0002.csv"].count("\n"), 10)
+
+    def test_overwriting_removes_the_old_restart_file(self):
+        self.assertEqual(self.md("--all", "--steps", "10").returncode, 0)
+        restart = os.path.join(self.output, "all.restart")
+        log = os.path.join(self.output, "0003.csv")
+        os.remove(log)
+        os.mkdir(log)  # the run ends when the files before it are begun anew
+        self.assert_fails(self.md("--all", "--steps", "30", "--overwrite"), 3, "0003.csv")
+        self.assertEqual(os.path.getsize(os.path.join(self.output, "0000.xyz")), 0)
+        self.assertFalse(os.path.exists(restart))
+
+    def test_no_file_is_cut_before_all_are_checked(self):
+        for options in (["--all"], ["--replicas", "3", "--temperatures", "10,40", "--exchange-every", "3"]):
+            temperature = () if "--replicas" in options else ("--temperature", "20")
+            self.assertEqual(self.md(*options, "--steps", "10", "--overwrite", temperature=temperature).returncode, 0)
+            first = os.path.join(self.output, "0000.xyz")
+            last = os.path.join(self.output, "swaps.csv" if "--replicas" in options else "0004.csv")
+            with open(first, "a") as file:
+                file.write("later")
+            size = os.path.getsize(first)
+            os.truncate(last, os.path.getsize(last) - 1)
+            more = (*options, "--steps", "20", "--restart", os.path.join(self.output, "all.restart"))
+            self.assert_fails(self.md(*more, temperature=temperature), 3, last, "is shorter than the")
+            os.remove(last)
+            self.assert_fails(self.md(*more, temperature=temperature), 3, last)
+            self.assertEqual(os.path.getsize(first), size)
+
+    def test_more_than_a_restart_file_holds(self):
+        self.input = self.path("most.xyz", clusters(1)[0] * 9091)
+        self.assert_fails(self.md("--all", "--steps", "1"), 2, "9091 structures", "at most 9090")
+        self.assertFalse(os.path.exists(self.output))
+
+    def test_a_disk_that_fails_ends_the_run(self):
+        if platform.machine() not in ("x86_64", "aarch64"):
+            self.skipTest("the number of syncfs is not known")
+        result = subprocess.run([MLFF, "md", self.input, "--model", "analytic", "--device", "cpu", "--ensemble", "nve", "--dt", "2", "--steps", "1", "--temperature", "20",
+                                 "--all", "--output", self.output], capture_output=True, text=True, timeout=100, preexec_fn=refuse_syncfs)
+        if result.returncode == 77:
+            self.skipTest("this machine has no seccomp filters")
+        self.assert_fails(result, 3, self.output + ": cannot write the files of the folder (Input/output error)")
+        self.assertFalse(os.path.exists(os.path.join(self.output, "all.restart")))
+
+    def test_a_replica_that_breaks_leaves_all_files(self):
+        options = ("--replicas", "3", "--temperatures", "10,40", "--exchange-every", "2", "--steps", "60", "--checkpoint-every", "7")
+        whole = self.path("whole")
+        self.assertEqual(self.md(*options, output=whole, temperature=()).returncode, 0)
+        result = self.md(*options, "--stop-temperature", "1280", temperature=())
+        self.assert_fails(result, 3, "replica", "the last frames are in")
+        step = int(result.stderr.split(" at step ")[1].split()[0].rstrip(":;,"))
+        self.assertGreater(step, 10)
+        restart = os.path.join(self.output, "all.restart")
+        self.assertIn(f"; the restart file {restart} is of step {(step - 1) // 7 * 7}\n", result.stderr)
+        files = self.files(self.output, ".csv")
+        for i in range(3):
+            self.assertEqual(files[f"{i:04}.csv"].count("\n"), 2 + (step - 1) // 5)
+        self.assertEqual(files["swaps.csv"].count("\n"), 2 + (step - 1) // 2)
+        result = self.md(*options, "--restart", restart, temperature=())
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        for name in [name for name in os.listdir(self.output) if name.endswith(".last.xyz")]:
+            os.remove(os.path.join(self.output, name))
+        self.assertEqual(self.files(self.output), self.files(whole))
+        result = self.md(*options[:-1], "1000", "--stop-temperature", "1280", "--overwrite", temperature=())
+        self.assert_fails(result, 3, "; there is no restart file yet\n")
+
+    def test_damaged_restart_files_of_replicas(self):
+        options = ("--replicas", "3", "--temperatures", "10,40", "--exchange-every", "3")
+        self.assertEqual(self.md(*options, "--steps", "12", temperature=()).returncode, 0)
+        restart = os.path.join(self.output, "all.restart")
+        with open(restart, "rb") as file:
+            good = file.read()
+        for changes, words in [
+            ({"run.exchange-state": "9223372036854775807 0 1 0 1 0 0 2 0 0 0 0 0 0"}, ["the state of the replica exchange is damaged"]),
+            ({"run.exchange-state": "5 0 1 0 1 0 0 2 0 0 0 0 0 0"}, ["the state of the replica exchange is damaged"]),
+            ({"1/ended": "it broke"}, ["replica 1 has ended"]),
+            ({"run.step": "18446744073709551615"}, ["no step number"]),
+        ]:
+            with self.subTest(changes=changes):
+                with open(restart, "wb") as file:
+                    file.write(good)
+                change_metadata(restart, changes)
+                self.assert_fails(self.md(*options, "--steps", "20", "--restart", restart, temperature=()), 3, *words)
 
     def test_bad_usage(self):
         self.assert_fails(run("md", self.input, "--all", "--ensemble", "nve", "--dt", "1", "--steps", "1"), 2, "--all needs --output DIR")

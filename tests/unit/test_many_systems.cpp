@@ -6,6 +6,7 @@
 
 #include "close.h"
 #include "core/error.h"
+#include "core/mapped_file.h"
 #include "dynamics/many_dynamics.h"
 #include "dynamics/relaxation_batch.h"
 #include "dynamics/replica_exchange.h"
@@ -347,6 +348,46 @@ TEST_CASE("a restart file of many systems continues all of them bit for bit") {
     std::filesystem::remove(path);
 }
 
+TEST_CASE("a restart file has at most as many systems as can be read") {
+    const std::string path = (std::filesystem::temp_directory_path() / "mlff_test_most.restart").string();
+    SpringBatch springs;
+    ManyDynamics one(springs, {start_of(argon_atoms({0, 0, 0.5}), ThermostatOptions::Kind::none, 20, 1)}, {});
+    ManyRestart restart;
+    restart.members.push_back(Restart{one.at(0)->state(), {}});
+    restart.ended.resize(1);
+    write_many_restart(path, restart);
+    // A safetensors file has at most 100,000 tensors.
+    const auto file = MappedFile::open(path);
+    const size_t tensors = read_safetensors(file->bytes(), path).tensors.size();
+    CHECK(tensors * kMostSystemsOfRestart <= 100'000);
+    CHECK(tensors * (kMostSystemsOfRestart + 1) > 100'000);
+    restart.members.resize(kMostSystemsOfRestart + 1);
+    restart.ended.resize(kMostSystemsOfRestart + 1);
+    CHECK_THROWS_WITH_AS(write_many_restart("r", restart), "r: 9091 systems, a restart file has at most 9090", Error);
+    std::filesystem::remove(path);
+}
+
+TEST_CASE("a damaged state of a replica exchange is refused") {
+    ReplicaExchange exchange({100, 200, 300}, 1);
+    exchange.set_state("4 1 1 0 0 2 1 2 0 3 2 1 2 0", 4);
+    CHECK(exchange.state() == "4 1 1 0 0 2 1 2 0 3 2 1 2 0");
+    CHECK(exchange.round_trips() == 4);
+    for (const char* damaged :
+         {"9223372036854775807 1 1 0 0 2 1 2 0 3 2 1 2 0",  // rounds
+          "5 1 1 0 0 2 1 2 0 3 2 1 2 0", "-1 1 1 0 0 2 0 2 0 0 0 0 0 0",
+          "4 1 3 0 0 2 1 2 0 3 2 1 2 0",  // ends of the ladder
+          "4 1 -1 0 0 2 1 2 0 3 2 1 2 0",
+          "4 1 1 -1 0 2 1 2 0 3 2 1 2 0",  // trips
+          "4 1 1 1 0 2 1 2 0 3 2 1 2 0", "4 1 1 0 0 2 9223372036854775807 2 0 9223372036854775807 2 1 2 0",
+          "4 1 1 0 0 2 1 2 0 3 5 1 2 0",  // counts
+          "4 1 1 0 0 2 1 2 0 3 2 3 2 0", "4 1 1 0 0 2 1 2 0 3 2 -1 2 0",
+          "4 1 1 0 0 2 1 2 0 3 2 1 2 0 7",  // length
+          "4 1 1 0 0 2 1 2 0 3 2 1 2"}) {
+        CAPTURE(damaged);
+        CHECK_THROWS_AS(exchange.set_state(damaged, 4), Error);
+    }
+}
+
 TEST_CASE("a ladder of temperatures has equal ratios") {
     const std::vector<double> ladder = temperature_ladder(200, 1600, 4);
     REQUIRE(ladder.size() == 4);
@@ -405,10 +446,11 @@ TEST_CASE("replica exchange of oscillators has their energies and their acceptan
     CHECK(exchange.round_trips() > 100);
 
     ReplicaExchange again(temperatures, 11);
-    again.set_state(exchange.state());
+    again.set_state(exchange.state(), rounds);
     CHECK(again.state() == exchange.state());
     CHECK(again.replicas() == exchange.replicas());
     for (const char* damaged : {"", "1 2", "3 0 1 0 0 1 0 1 1 0 2 1 0 1 1 1 1 1 1"})
-        CHECK_THROWS_AS(again.set_state(damaged), Error);
+        CHECK_THROWS_AS(again.set_state(damaged, rounds), Error);
+    CHECK_THROWS_AS(again.set_state(exchange.state(), rounds - 1), Error);
     CHECK(run(50, nullptr, nullptr).state() == run(50, nullptr, nullptr).state());
 }

@@ -67,19 +67,21 @@ def picture(measured, published):
     parts += frame(LEFT, RIGHT, (2, 5, 10, 20, 50, 100), along, up, "mlff at 300 K against published values", "published")
     parts.append(f'<line x1="{LEFT}" y1="{BOTTOM}" x2="{RIGHT}" y2="{TOP}" class="gap"/>')
     rows = {row["formula"]: row for row in published["rows"]}
-    for item in measured["structures"]:
+    ordered = sorted(measured["structures"], key=lambda item: item["kappa"][0])  # neighbours have their names on different sides
+    for index, item in enumerate(ordered):
         if item["formula"] in rows:
             row, kappa = rows[item["formula"]], item["kappa"][0]
             parts += [f'<circle cx="{along(row["dft"]):.1f}" cy="{up(kappa):.1f}" r="4" class="peer-fill"/>', f'<circle cx="{along(row["sevennet"]):.1f}" cy="{up(kappa):.1f}" r="4" class="ours-fill"/>',
-                      text(min(along(row["sevennet"]), along(row["dft"])) - 8, up(kappa) + 4, item["formula"], "text small", "end")]
+                      text(min(along(row["sevennet"]), along(row["dft"])) - 8, up(kappa) + 4, item["formula"], "text small", "end") if index % 2 == 0 else
+                      text(max(along(row["sevennet"]), along(row["dft"])) + 8, up(kappa) + 4, item["formula"], "text small")]
     for index, (kind, label) in enumerate((("ours", "SevenNet-0 through its package"), ("peer", "density functional theory"))):
         parts += [f'<circle cx="{RIGHT - 212}" cy="{BOTTOM - 34 + 18 * index}" r="4" class="{kind}-fill"/>', text(RIGHT - 202, BOTTOM - 30 + 18 * index, label, "quiet small")]
     parts += frame(LEFT + SHIFT, RIGHT + SHIFT, (400, 600, 800, 1000), warm, up, "mlff against temperature", "temperature in K")
-    for item in measured["structures"]:
+    for index, item in enumerate(ordered):
         points = [(warm(t), up(kappa)) for t, kappa in zip(item["temperatures"], item["kappa"]) if kappa >= KAPPA[0]]
         parts.append('<polyline points="' + " ".join(f"{x:.1f},{y:.1f}" for x, y in points) + '" class="line ours"/>')
-        if len(points) > 1:
-            parts.append(text(points[0][0] + 6, points[0][1] - 5, item["formula"], "text small"))
+        name = points[2 * (index % 3)]
+        parts.append(text(name[0] + 6, name[1] - 4, item["formula"], "text small"))
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img">\n<style>{STYLE}</style>\n'
             f'<rect x="0.5" y="0.5" width="{WIDTH - 1}" height="{HEIGHT - 1}" rx="8" class="card"/>\n' + "\n".join(parts) + "\n</svg>\n")
 

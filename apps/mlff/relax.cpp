@@ -139,6 +139,20 @@ private:
         std::cout << "\n";
     }
 
+    // Whether `after` can be what relaxing `before` gave: what relaxing does not change must be the same.
+    static bool is_relaxed_from(const Frame& after, const Frame& before) {
+        const auto is_result = [](std::string_view key) {
+            return key == "energy" || key == "stress" || key == "virial" || key == "converged" || key == "head";
+        };
+        for (const auto& [key, value] : before.info) {
+            if (is_result(key)) continue;
+            const InfoValue* kept = after.find_info(key);
+            if (!kept || kept->values != value.values || kept->shape != value.shape) return false;
+        }
+        return after.atomic_numbers == before.atomic_numbers && after.periodic == before.periodic &&
+               after.find_info("converged");
+    }
+
     // Frames that an earlier run has relaxed must be those of the file.
     void pass_kept_frames() {
         if (!output_ || output_->kept_count() == 0) return;
@@ -146,7 +160,7 @@ private:
         Frame frame;
         for (; written_ < output_->kept_count(); ++written_) {
             const Frame before = kept.next();
-            if (!reader_.next(frame) || frame.atomic_numbers != before.atomic_numbers)
+            if (!reader_.next(frame) || !is_relaxed_from(before, frame))
                 fail(Status::argument, "--resume: frame ", written_, " of ", output_->part_path(), " is not that of ",
                      options_.input);
             failed_count_ += before.info_text("converged") == "no";

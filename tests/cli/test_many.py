@@ -122,6 +122,23 @@ class TestRelax(CommandTest):
         self.assert_fails(self.relax("--resume"), 2, "frame 0", "is not that of", "other.xyz")
         self.assert_fails(run("relax", self.input, "--resume"), 2, "--resume needs --output")
 
+    def test_resume_sees_other_conformers(self):
+        conformers = [f"3\nname=number{k}\nO 0 0 0\nH {0.96 + 0.02 * k} 0 0\nH -0.24 0.93 0\n" for k in range(3)]
+        self.input = self.path("conformers.xyz", "".join(conformers))
+        self.assertEqual(self.relax().returncode, 0)
+        whole = self.read(self.output)
+        os.remove(self.output)
+        part = self.path("relaxed.xyz.part", whole[:whole.index("name=number2")])
+        self.input = self.path("reversed.xyz", "".join(reversed(conformers)))
+        self.assert_fails(self.relax("--resume"), 2, "frame 0", "is not that of", "reversed.xyz")
+        self.path("relaxed.xyz.part", "".join(conformers))  # nothing of it was relaxed
+        self.input = self.path("conformers.xyz")
+        self.assert_fails(self.relax("--resume"), 2, "frame 0", "is not that of", "conformers.xyz")
+        self.path("relaxed.xyz.part", whole[:whole.index("name=number2")])
+        self.assertEqual(self.relax("--resume").returncode, 0)
+        self.assertEqual(self.read(self.output), whole)
+        self.assertFalse(os.path.exists(part))
+
     def test_a_signal_keeps_what_is_finished(self):
         self.input = self.path("students.xyz", self.read(os.path.join(os.path.dirname(__file__), "../data/student_frames.xyz")))
         command = [MLFF, "relax", self.input, "--device", "cpu", "--threads", "1", "--batch", "1", "--fmax", "0.3", "--output", self.output]

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "../tags.h"
 #include "close.h"
 #include "core/error.h"
 #include "core/mapped_file.h"
@@ -122,7 +123,8 @@ TEST_CASE("a system that cannot be evaluated leaves the others their results") {
     CHECK(answers[2].energy < 0);
 }
 
-TEST_CASE("systems as one batch have the results that they have alone, and errors of their own") {
+TEST_CASE("systems as one batch have the results that they have alone, and errors of their own" *
+          test::kSlowUnderSanitizers) {
     const auto model = load_model("builtin");
     std::vector<SessionOptions> devices = {cpu_options(2)};
     if (model->usable_gpus().count > 0) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <numbers>
 
+#include "../tags.h"
 #include "close.h"
 #include "core/error.h"
 #include "dynamics/molecular_dynamics.h"
@@ -224,7 +225,8 @@ TEST_CASE("one bead is Langevin dynamics, bit for bit") {
     CHECK(polymer.virial_kinetic_energy() == doctest::Approx(6 * kBoltzmann * 250).epsilon(1e-12));
 }
 
-TEST_CASE("oscillators have the energy of P beads, and of a quantum oscillator if they are many") {
+TEST_CASE("oscillators have the energy of P beads, and of a quantum oscillator if they are many" *
+          test::kSlowUnderSanitizers) {
     struct Case {
         int64_t beads;
         size_t atoms;
@@ -268,7 +270,8 @@ TEST_CASE("oscillators have the energy of P beads, and of a quantum oscillator i
     CHECK(exact > 2 * kBoltzmann * temperature);
 }
 
-TEST_CASE("free particles have the kinetic energy of a gas, and the size of their wavelength") {
+TEST_CASE("free particles have the kinetic energy of a gas, and the size of their wavelength" *
+          test::kSlowUnderSanitizers) {
     const double temperature = 200, thermal = kBoltzmann * temperature;
     OriginSprings free(0);
     const size_t atoms = 40, count = 6;
@@ -293,7 +296,7 @@ TEST_CASE("free particles have the kinetic energy of a gas, and the size of thei
     CHECK(polymer.virial_kinetic_energy() == doctest::Approx(1.5 * atoms * thermal).epsilon(1e-12));
 }
 
-TEST_CASE("ring-polymer dynamics without a bath conserve the energy and the momentum") {
+TEST_CASE("ring-polymer dynamics without a bath conserve the energy and the momentum" * test::kSlowUnderSanitizers) {
     const std::vector<Frame> frames = read_extxyz(MLFF_TEST_DATA_DIR "/student_frames.xyz");
     const auto model = load_model("builtin");
     SessionOptions session_options;

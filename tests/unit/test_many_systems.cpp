@@ -76,7 +76,7 @@ private:
 
 }  // namespace
 
-TEST_CASE("systems over threads have the bits that they have alone") {
+TEST_CASE("systems over threads have the bits that they have alone" * test::kSlowUnderSanitizers) {
     const std::vector<Frame> frames = molecules();
     const auto model = load_model("builtin");
     Session together(model, cpu_options(3)), alone(model, cpu_options(1));
